@@ -41,8 +41,9 @@ type Config struct {
 	// user's message to them before Build is called. Until then the Agent of their context has only the name that
 	// the run was started with.
 	PluginConfig runner.PluginConfig
-	// OnRecovery is called when a look after the first one of [Supervisor.Recover] has continued runs, or has
-	// failed. A failure that repeats itself is reported once. Optional.
+	// OnRecovery is called when a later look for interrupted runs has continued runs, or has failed: see
+	// [Supervisor.Recover], which returns the result of the first look itself. If the same error occurs in
+	// several looks in a row, OnRecovery gets it once. Optional.
 	OnRecovery func(runs []*Run, err error)
 	// Recovers limits [Supervisor.Recover] to the runs for whose start record it returns true. Nil means
 	// all runs.
@@ -67,9 +68,10 @@ type Config struct {
 	// MaxRuns is the largest number of runs driven at once; others wait in the order in which they
 	// were started. 0 means no limit.
 	MaxRuns int
-	// Guest reports whether a run, by its start record, is one of a stranger's definition. At most MaxGuests of
-	// these runs are driven at once, and of those that wait at most MaxQueued; then Start, and Resume with
-	// [ResumeOptions.Refusable], return [ErrQueueFull]. 0 means no limit. A nil Guest means no run.
+	// Guest reports whether a run is a guest: a run of a definition that a client sent. It gets the run's start
+	// record. A nil Guest means that no run is a guest. At most MaxGuests guests are driven at once, and at most
+	// MaxQueued guests wait. If more would wait, Start returns [ErrQueueFull], and so does Resume with
+	// [ResumeOptions.Refusable]. 0 means no limit.
 	Guest                func(mark.RunStarted) bool
 	MaxGuests, MaxQueued int
 	// OnEvent is called with every event of the runs that this supervisor drives, including pieces of
@@ -92,8 +94,9 @@ type Config struct {
 type Program struct {
 	// Agent is the root of the tree. Required.
 	Agent agent.Agent
-	// RunConfig configures the run. The supervisor sets its Pause. Its SaveInputBlobsAsArtifacts applies when the message
-	// is stored: to a run that waits for its turn only if it was started with [Request.Program].
+	// RunConfig configures the run. The supervisor sets its Pause. Its SaveInputBlobsAsArtifacts applies when the
+	// message is stored. For a run that waits for its turn, this is before Build is called. So it applies to such a
+	// run only if the run was started with [Request.Program].
 	RunConfig agent.RunConfig
 	// ArtifactService and MemoryService replace the supervisor's.
 	ArtifactService artifact.Service
@@ -102,6 +105,7 @@ type Program struct {
 	Close func()
 }
 
+// close calls Close if it is set. A nil program has nothing to close.
 func (p *Program) close() {
 	if p != nil && p.Close != nil {
 		p.Close()
@@ -152,6 +156,7 @@ var (
 	ErrClosed = errors.New("the supervisor is closed")
 )
 
+// check reports what is wrong with the config, and sets the defaults of its zero fields.
 func (c *Config) check() error {
 	_, leases := c.Service.(lease.Leaser)
 	_, watches := c.Service.(store.Watcher)

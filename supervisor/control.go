@@ -89,7 +89,8 @@ func (s *Supervisor) asker(ctx context.Context) string {
 	return s.cfg.Owner
 }
 
-// ask has something done to a run by its driver, or does it itself if it has none.
+// ask sends a request to the process that drives a run, or carries it out here if no process drives the run. It tries
+// again until one of the two succeeds or ctx ends. what is the verb for its errors, such as "pause".
 func (s *Supervisor) ask(ctx context.Context, id, what string, w *wish) error {
 	w.By = s.asker(ctx)
 	for {
@@ -105,12 +106,14 @@ func (s *Supervisor) ask(ctx context.Context, id, what string, w *wish) error {
 	}
 }
 
+// tryAsk tries once to have a request carried out. It returns false if it must be tried again, because the driver was
+// about to stop or did not reply.
 func (s *Supervisor) tryAsk(ctx context.Context, id string, w *wish) (done bool, err error) {
 	if r := s.driving(id); r != nil {
 		if r.accept(w) {
 			return true, nil
 		}
-		_, err := r.Wait(ctx) // it is about to end: then it can be done here
+		_, err := r.Wait(ctx) // the run is about to stop; the next try finds it without a driver
 		return false, err
 	}
 	key := s.key(id)
@@ -130,13 +133,13 @@ func (s *Supervisor) tryAsk(ctx context.Context, id string, w *wish) (done bool,
 	return true, s.undriven(ctx, l, run).idle(view, w)
 }
 
-// undriven is a run that nobody drives while l is held.
+// undriven returns a Run to write to the log of a run that no process drives. The caller holds the lease l.
 func (s *Supervisor) undriven(ctx context.Context, l *lease.Lease, run *mark.Run) *Run {
 	return &Run{s: s, key: l.Key, owner: l.Owner, lease: l, ctx: lease.With(context.WithoutCancel(ctx), l), run: *run}
 }
 
-// idle does something to a run that nobody drives. If the run was interrupted, the log says first that
-// it was taken up: the time since then was not the run's.
+// idle carries out a request on a run that no process drives. If the run was interrupted, idle first records that it was
+// taken up, so that the time since the interruption does not count as active time.
 func (r *Run) idle(view *session.View, w *wish) error {
 	if r.run.Status == mark.RunRunning && w.Do != doAnswer {
 		r.view = view
@@ -168,8 +171,8 @@ func (r *Run) idle(view *session.View, w *wish) error {
 	})
 }
 
-// idleAnswer appends the answer, and what it changes in a run that waits, at once: a process that is killed in between
-// would leave a run that waits for nobody.
+// idleAnswer appends the answer to a question and the new status of a waiting run together. If it appended one after the
+// other, a process killed in between would leave a run that waits although all questions are answered.
 func (r *Run) idleAnswer(a *mark.Answer) error {
 	view, err := r.read(context.WithoutCancel(r.ctx))
 	if err != nil {
@@ -209,8 +212,8 @@ func (r *Run) idleAnswer(a *mark.Answer) error {
 	return r.append(view, run, evs...)
 }
 
-// closeSteps writes the ends of the steps that were under way when the run lost
-// its driver, the innermost first: nothing of a canceled run is running.
+// closeSteps records that the steps are canceled that had not finished when the run lost its driver, the innermost step
+// first. It is called before a run is canceled, so that no step of a canceled run seems to be running.
 func (r *Run) closeSteps(view *session.View) error {
 	var open []*session.Event
 	for ev := range counting(view, r.run.ID, mark.KindStepStarted, mark.KindStepFinished) {

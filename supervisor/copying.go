@@ -12,15 +12,15 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// copying copies a log into a fork. The fork's events differ: they say nothing about
-// the run that it was, and do not change a second time what sessions share. So seals over
-// them are made anew. One that did not fit before does not fit in the fork either.
+// copying copies a log into a fork. The copied events omit the status of the old run, and the state changes of keys that
+// sessions share, because these changes have been made already. Seals over changed events are computed again. A seal that
+// did not fit the old log stays as it is, so it does not fit the fork either.
 type copying struct {
-	from    string           // the session of the log
-	log     []*session.Event // as it is
-	copied  []*session.Event // as the fork has it
-	gone    mark.Spans       // superseded by now
-	changed bool             // an event of a step is another one in the fork
+	from    string           // the ID of the old session
+	log     []*session.Event // the events of the old log so far
+	copied  []*session.Event // their copies in the fork
+	gone    mark.Spans       // the events that are superseded so far
+	changed bool             // a copied event lacks a change of shared state, so seals of loops change
 }
 
 // add copies the next event.
@@ -44,7 +44,7 @@ func (c *copying) add(ev *session.Event) error {
 	return nil
 }
 
-// mark makes the mark of a copied event anew where it has to be another one.
+// mark changes the mark of the copy f of the event ev, if the mark names the old session or has a seal over changed events.
 func (c *copying) mark(ev, f *session.Event) (err error) {
 	switch ev.Mark.Kind {
 	case mark.KindRunStarted:
@@ -52,7 +52,7 @@ func (c *copying) mark(ev, f *session.Event) (err error) {
 		if err := ev.Mark.Decode(&start); err != nil || start.Session != "" {
 			return err
 		}
-		start.Session = c.from // of an older version
+		start.Session = c.from // logs of older versions lack it
 		f.Mark, err = mark.New(mark.KindRunStarted, start)
 		return err
 	case mark.KindRunEnded:

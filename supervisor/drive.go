@@ -19,7 +19,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// drive runs a run until it has ended or paused. A new run begins with the event first; nil continues a run.
+// drive runs a run until it has ended or paused. A nil first means that the run's first event is in the log already. A
+// nil prog means that drive calls Build.
 func (r *Run) drive(prog *Program, first *fresh) {
 	if each := r.s.cfg.OnBeginning; each != nil {
 		r.tell("OnBeginning", func() { each(r.ID(), r.run, r.taken != nil) })
@@ -45,8 +46,8 @@ func (r *Run) drive(prog *Program, first *fresh) {
 	r.dismiss()
 }
 
-// tell calls a function of the supervisor's user. A panic in it becomes the run's error: the steps that are
-// under way end, and the run pauses.
+// tell calls f, a callback of Config with the given name. A panic in the callback becomes the run's error; then the
+// running steps end and the run pauses.
 func (r *Run) tell(name string, f func()) {
 	var crash error
 	func() {
@@ -58,7 +59,7 @@ func (r *Run) tell(name string, f func()) {
 	}
 }
 
-// ended notes how the run ended, or why it does not go on.
+// ended sets the outcome of the run, which Wait returns.
 func (r *Run) ended(err error) {
 	if r.crash != nil && !errors.Is(err, r.crash) {
 		err = errors.Join(err, r.crash)
@@ -68,8 +69,9 @@ func (r *Run) ended(err error) {
 	r.outcome = Ending{r.run, err}
 }
 
-// segments runs the run, again whenever it waited for answers that have come. It
-// returns why it does not go on.
+// segments drives the run segment by segment. After a segment that ended to wait for answers, it starts the next one if
+// all answers have arrived meanwhile. It returns the program, which the caller closes, and the reason why the run does
+// not continue.
 func (r *Run) segments(prog *Program, first *fresh) (*Program, error) {
 	end := segment{err: r.crash}
 	if end.err == nil {
@@ -96,7 +98,7 @@ func (r *Run) segments(prog *Program, first *fresh) (*Program, error) {
 		again, err := r.settle(&end)
 		if !again {
 			select {
-			case r.began <- err: // it never got into the log
+			case r.began <- err: // the run never got into the log
 			default:
 			}
 			return prog, err
@@ -105,7 +107,7 @@ func (r *Run) segments(prog *Program, first *fresh) (*Program, error) {
 	}
 }
 
-// turn waits for a place in the queue.
+// turn waits until the queue admits the run. A request to pause or cancel ends the wait, and turn returns its cause.
 func (r *Run) turn() error {
 	if !r.Queued() {
 		return nil
@@ -122,6 +124,7 @@ func (r *Run) turn() error {
 	return nil
 }
 
+// build builds the run's agents from the start record in the log.
 func (r *Run) build() (*Program, error) {
 	view, err := r.read(r.ctx)
 	if err != nil {
@@ -134,12 +137,13 @@ func (r *Run) build() (*Program, error) {
 	return r.s.build(r.ctx, started)
 }
 
-// build calls Config.Build. A panic in it is an error.
+// build calls Config.Build, and returns a panic in it as an error.
 func (s *Supervisor) build(ctx context.Context, started mark.RunStarted) (prog *Program, err error) {
 	defer agent.Recover(&err)
 	return s.cfg.Build(ctx, started)
 }
 
+// runner returns a runner for the program's agents. Services that the program does not set are the supervisor's.
 func (r *Run) runner(prog *Program) (*runner.Runner, error) {
 	cfg := runner.Config{
 		AppName: r.key.AppName, Agent: prog.Agent, SessionService: r.s.cfg.Service, Durable: true,
@@ -150,12 +154,12 @@ func (r *Run) runner(prog *Program) (*runner.Runner, error) {
 	return runner.New(cfg)
 }
 
-// segment holds the result of the part of a run between two marks of the supervisor.
+// segment is the result of one part of a run: from its start, or from its continuation, to its next pause or its end.
 type segment struct {
 	err  error
-	fin  *mark.StepFinished // of the root; nil if it is not over
-	stop string             // why the last of its outermost loops has stopped
-	went bool               // something has happened
+	fin  *mark.StepFinished // how the root agent finished; nil if it has not finished
+	stop string             // the stop reason of the last outermost loop that stopped
+	went bool               // the segment has yielded an event
 }
 
 // segment runs the run up to its end or its next pause.
@@ -172,7 +176,7 @@ func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (e
 			return segment{err: err}
 		}
 		view.CacheOutline()
-		if !r.hash.Follows(view) { // the hash goes on, from the run's beginning unless that was done before
+		if !r.hash.Follows(view) { // the hash does not exist or has missed events, so the replayed events make it again
 			r.hash.End()
 			r.hash = seal.FollowAgain(view, r.run.ID)
 		}
@@ -187,7 +191,7 @@ func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (e
 	for ev, err := range events {
 		if err != nil {
 			end.err = err
-			if resume, ok := errors.AsType[*runner.ResumeError](err); ok { // it names the invocation
+			if resume, ok := errors.AsType[*runner.ResumeError](err); ok { // the error names the invocation, not the run
 				end.err = fmt.Errorf("resume run %q: %w", r.ID(), resume.Err)
 			}
 			break
@@ -206,22 +210,23 @@ func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (e
 			break
 		}
 		if ev.Mark != nil && ev.Mark.Kind == mark.KindRunResumed {
-			r.view.DropOutline() // a replay goes on from here
+			r.view.DropOutline() // the runner has read the log; the replay keeps the events that it needs
 		}
 	}
 	if _, ok := errors.AsType[*agent.LogError](end.err); ok {
-		r.view, r.hash = nil, nil // they may have events that the runner held, and the log has not
+		r.view, r.hash = nil, nil // they may contain events that the runner could not write to the log
 	}
 	return end
 }
 
+// show passes an event to Config.OnEvent.
 func (r *Run) show(ev *session.Event) {
 	if each := r.s.cfg.OnEvent; each != nil {
 		r.tell("OnEvent", func() { each(r.ID(), ev) })
 	}
 }
 
-// add records what an event says about the run as a whole.
+// add sets fin and stop if the event finishes the root agent or stops an outermost loop.
 func (end *segment) add(ev *session.Event) {
 	if ev.Mark == nil || ev.Address == "" || ev.Partial {
 		return
@@ -240,7 +245,8 @@ func (end *segment) add(ev *session.Event) {
 	}
 }
 
-// read calls add for all events of a run in the log, the last one first.
+// read sets fin and stop from the log, if the segment has not set them. It reads the events of the run from the last one
+// back, so the last root step and the last outermost loop count.
 func (end *segment) read(view *session.View, id string) error {
 	evs := view.Events()
 	for i := evs.Len() - 1; i >= 0 && (end.fin == nil || end.stop == ""); i-- {
@@ -262,8 +268,8 @@ func (end *segment) read(view *session.View, id string) error {
 	return view.Err()
 }
 
-// keep renews the lease. If that is lost, or cannot be renewed for as long as it
-// lasts, the run ends: somebody else may drive it.
+// keep renews the lease until ctx ends. If the lease is lost, or could not be renewed for LeaseTTL, keep cancels the
+// run, because another process may drive it.
 func (r *Run) keep(ctx context.Context) {
 	gone := func(err error) bool { return errors.Is(err, session.ErrNotFound) }
 	if err := lease.Keep(ctx, r.s.leaser, r.lease, r.s.cfg.LeaseTTL, r.s.cfg.LeaseRenew, gone); err != nil {

@@ -45,8 +45,8 @@ func (s *Supervisor) Fork(ctx context.Context, id string, at Checkpoint) (string
 	return s.ForkIf(ctx, id, at, nil)
 }
 
-// ForkIf forks a run as [Supervisor.Fork] does if fits, called with the events up to the checkpoint,
-// returns nil. Otherwise it stores nothing and returns an error that wraps the one of fits.
+// ForkIf forks a run as [Supervisor.Fork] does, but first calls fits with the events up to the checkpoint. If fits
+// returns an error, ForkIf stores nothing and returns an error that wraps it. A nil fits accepts all events.
 func (s *Supervisor) ForkIf(ctx context.Context, id string, at Checkpoint, fits func([]*session.Event) error) (string, error) {
 	view, run, err := s.get(ctx, id, false)
 	if err != nil {
@@ -126,8 +126,8 @@ func (at Checkpoint) find(view *session.View, id string) (int64, error) {
 	return found, nil
 }
 
-// copy makes the session of a fork, with the decision of a race after the copied events unless that is nil. It fails
-// with session.ErrExists if there is one.
+// copy creates the session of a fork with the events up to seq and their files. If decided is not nil, copy appends this
+// decision of a race to the copied events. It fails with session.ErrExists if the session exists.
 func (s *Supervisor) copy(ctx context.Context, from *session.View, run *mark.Run, fork string, seq int64,
 	decided *session.Event, fits func([]*session.Event) error) error {
 	files := make(map[string]int64)
@@ -175,7 +175,8 @@ func (s *Supervisor) copy(ctx context.Context, from *session.View, run *mark.Run
 	return err
 }
 
-// copyFiles copies a session's files, each up to a version.
+// copyFiles copies files of a session to another session. files has for each name the last version to copy. It skips
+// files of the user, which sessions share.
 func (s *Supervisor) copyFiles(ctx context.Context, from, to string, files map[string]int64) error {
 	service := s.cfg.ArtifactService
 	if service == nil {
@@ -188,7 +189,7 @@ func (s *Supervisor) copyFiles(ctx context.Context, from, to string, files map[s
 		got, err := service.Versions(ctx, &artifact.VersionsRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID,
 			SessionID: from, FileName: name})
 		if errors.Is(err, artifact.ErrNotFound) {
-			continue // it was deleted
+			continue // the file was deleted
 		}
 		if err != nil {
 			return err

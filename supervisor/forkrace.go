@@ -9,9 +9,9 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// lostRace returns the decision of a race in favor of the loop that the event with a sequence number belongs to, in
-// place of the recorded decision. It returns nil if the event belongs to no loop that has lost a race, or if the loop
-// has finished a later iteration before the decision. Of races within each other it takes the innermost.
+// lostRace returns a changed decision of a race for a fork after the event seq. If the event belongs to a loop that lost
+// the race, the changed decision makes this loop the winner. lostRace returns nil if the event belongs to no such loop,
+// or if the loop finished another iteration between the event and the decision. If races are nested, the innermost counts.
 func lostRace(view *session.View, id string, seq int64) (*session.Event, error) {
 	var at session.Address
 	for ev := range view.Outline() {
@@ -58,7 +58,7 @@ func lostRace(view *session.View, id string, seq int64) (*session.Event, error) 
 		return nil, err
 	}
 	fork.Mark, fork.Actions.StateDelta = m, maps.Clone(fork.Actions.StateDelta)
-	for key := range fork.Actions.StateDelta { // the key of the winner's name, if there is one
+	for key := range fork.Actions.StateDelta { // the delta has at most one key, whose value is the winner's name
 		fork.Actions.StateDelta[key] = d.Winner
 	}
 	return &fork, nil

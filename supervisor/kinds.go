@@ -26,7 +26,7 @@ type Kind struct {
 	Exit int
 }
 
-// kinds lists the kinds; the first that fits an error is its kind.
+// kinds lists the kinds. The first one whose Err is in an error is the kind of that error.
 var kinds = []Kind{
 	{ErrNotFound, "not_found", "run_not_found", "There is no such run", http.StatusNotFound, 1},
 	{session.ErrNotFound, "", "run_not_found", "There is no such run", http.StatusNotFound, 1},
@@ -55,6 +55,7 @@ func KindNamed(name string) (k Kind, ok bool) {
 	return find(func(k *Kind) bool { return name != "" && k.Name == name })
 }
 
+// find returns the first kind for which fits returns true; ok is false if there is none.
 func find(fits func(*Kind) bool) (Kind, bool) {
 	for i := range kinds {
 		if fits(&kinds[i]) {

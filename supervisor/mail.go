@@ -14,8 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// The marks in a mailbox: what is wanted of a run, and that its driver has taken
-// note of it.
+// The kinds of marks in a mailbox: a request to the run, and the confirmation that its driver has accepted a request.
 const (
 	markRequest mark.Kind = "request"
 	markNoted   mark.Kind = "noted"
@@ -23,8 +22,8 @@ const (
 
 // wish is a request to a run: the data of markRequest.
 type wish struct {
-	// To is the token of the lease under which the run is driven: a driver who
-	// comes later has nothing to do with it.
+	// To is the token of the lease under which the run is driven. A later driver has another token and ignores the
+	// request, unless it is an answer.
 	To     int64        `json:"to"`
 	Do     string       `json:"do"`
 	By     string       `json:"by,omitempty"`
@@ -63,7 +62,7 @@ func Remove(ctx context.Context, service session.Service, key lease.Key) error {
 	return nil
 }
 
-// post puts an event into a mailbox, which it makes if there is none.
+// post appends an event with a mark to the mailbox of a run. It creates the mailbox if it does not exist.
 func (s *Supervisor) post(ctx context.Context, key lease.Key, author string, kind mark.Kind,
 	data any) (*session.Event, error) {
 	box := mailbox(key)
@@ -94,12 +93,12 @@ func (s *Supervisor) post(ctx context.Context, key lease.Key, author string, kin
 	}
 }
 
-// patience is how long a driver may take to note a request before it is looked
-// whether it is still there.
+// patience is how long send waits for the driver to confirm a request. After that the caller checks again whether a
+// process drives the run.
 const patience = 2 * time.Second
 
-// send asks the driver of a run for something. It returns false if the driver did
-// not take note of it for a while: perhaps it is gone.
+// send writes a request into the mailbox of a run, and waits until the driver confirms it. It returns false if the driver
+// has not confirmed it within patience, perhaps because the driver died.
 func (s *Supervisor) send(ctx context.Context, key lease.Key, w *wish) (bool, error) {
 	ev, err := s.post(ctx, key, "user", markRequest, w)
 	if err != nil {
@@ -121,7 +120,7 @@ func (s *Supervisor) send(ctx context.Context, key lease.Key, w *wish) (bool, er
 
 var errPatience = errors.New("the driver of the run takes long to answer")
 
-// listen does what is asked of the run in its mailbox, until ctx is over.
+// listen carries out the requests in the run's mailbox until ctx ends or the run is about to end.
 func (r *Run) listen(ctx context.Context) {
 	var seen int64
 	for ctx.Err() == nil {
@@ -134,8 +133,8 @@ func (r *Run) listen(ctx context.Context) {
 			if ev.Mark == nil || ev.Mark.Kind != markRequest || ev.Mark.Decode(&w) != nil {
 				continue
 			}
-			// An answer is for every driver: the one that it was sent to may
-			// have died with it.
+			// Every driver takes an answer, because the driver that it was sent to may have died before it recorded the
+			// answer.
 			if w.To != r.lease.Token && w.Do != doAnswer {
 				continue
 			}
@@ -150,15 +149,15 @@ func (r *Run) listen(ctx context.Context) {
 	}
 }
 
-// note tells whoever asked that it is done, also when it was to end the run. If
-// that fails it is asked again.
+// note confirms a request to its sender, even if ctx has ended because the request ends the run. It ignores an error,
+// because the sender then repeats the request.
 func (r *Run) note(ctx context.Context, request int64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	_, _ = r.s.post(ctx, r.key, "refrain", markNoted, noted{request})
 }
 
-// rest makes the mailbox if it is not there, or waits for a store that is away.
+// rest creates the mailbox if it does not exist. If that fails, it waits one second, because the store may be unavailable.
 func (r *Run) rest(ctx context.Context) {
 	box := mailbox(r.key)
 	_, err := r.s.cfg.Service.Create(ctx, &session.CreateRequest{AppName: box.AppName, UserID: box.UserID,
@@ -194,7 +193,8 @@ func (r *Run) accept(w *wish) bool {
 	return true
 }
 
-// oldAnswers puts answers into the log that a driver has noted which died since.
+// oldAnswers writes to the log the answers in the mailbox that an earlier driver confirmed but did not record before it
+// died.
 func (r *Run) oldAnswers() error {
 	box := mailbox(r.key)
 	got, err := r.s.cfg.Service.Get(r.ctx, &session.GetRequest{AppName: box.AppName, UserID: box.UserID,
@@ -216,8 +216,8 @@ func (r *Run) oldAnswers() error {
 	return err
 }
 
-// answer puts the answers that have come into the log, and returns the questions
-// that are open.
+// answer writes the answers that have arrived to the log, and returns the questions that are still open. It ignores an
+// answer to a question that is not open.
 func (r *Run) answer() ([]mark.Question, error) {
 	r.mu.Lock()
 	answers := r.answers

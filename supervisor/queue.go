@@ -11,14 +11,14 @@ import (
 // queue admits a limited number of runs at once, in the order in which they joined. A guest also needs a place among the
 // guests; while there is none, the runs behind it are admitted before it.
 type queue struct {
-	most int // guests that may wait; 0 means no limit
+	most int // how many guests may wait; 0 means no limit
 
 	mu          sync.Mutex
 	all, guests places
 	waiting     []*ticket
 }
 
-// places are the free places of a kind of runs.
+// places counts the free places for all runs, or for the guests.
 type places struct {
 	unbounded bool
 	free      int
@@ -71,7 +71,7 @@ func (q *queue) admit() {
 	})
 }
 
-// leave gives a place back, or the wait for one up.
+// leave gives back the place of an admitted run, or removes a waiting run from the queue.
 func (q *queue) leave(t *ticket) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -80,7 +80,7 @@ func (q *queue) leave(t *ticket) {
 		return
 	}
 	if !t.hasTurn() {
-		return // it has not joined
+		return // the run has not joined
 	}
 	if q.all.free++; t.guest {
 		q.guests.free++

@@ -21,8 +21,8 @@ import (
 // the runs of another driver. The error lists the runs that could not be continued.
 //
 // From then on the supervisor looks again, three times in LeaseTTL, until it is closed: a run whose process died
-// just before Recover still has its lease, and other processes may die later. [Config.OnRecovery] hears of the runs
-// that a later look continues.
+// just before Recover still has its lease, and other processes may die later. The supervisor calls
+// [Config.OnRecovery] with the runs that a later look continues.
 func (s *Supervisor) Recover(ctx context.Context) ([]*Run, error) {
 	runs, err := s.look(ctx)
 	s.mu.Lock()
@@ -60,14 +60,16 @@ func (s *Supervisor) lookAgain() {
 // tick returns the time between two looks.
 func (s *Supervisor) tick() time.Duration { return max(1, s.cfg.LeaseTTL/3) }
 
-// verdict is why a look leaves a run alone that has not changed since.
+// verdict is the result of an earlier look at a run. A later look skips the run if it has not changed and until has not
+// passed.
 type verdict struct {
 	updated time.Time     // the last change of the run
-	until   time.Time     // when to try again; zero if the run is not one of this supervisor's
-	wait    time.Duration // after the last failure
+	until   time.Time     // when to try again; zero means never, because Recover does not continue this run
+	wait    time.Duration // the wait after the last failure; the next one is twice as long, up to 64 ticks
 }
 
-// look continues the runs that are interrupted now.
+// look continues the runs that are interrupted now, and returns them. The error lists the runs that it could not
+// continue. A run that failed is tried again after a wait that grows.
 func (s *Supervisor) look(ctx context.Context) ([]*Run, error) {
 	s.looking.Lock()
 	defer s.looking.Unlock()
@@ -118,7 +120,7 @@ func (s *Supervisor) look(ctx context.Context) ([]*Run, error) {
 		r, err := s.Resume(ctx, info.ID, ResumeOptions{View: view})
 		if _, held := errors.AsType[*lease.HeldError](err); held || errors.Is(err, ErrUnderWay) ||
 			errors.Is(err, ErrOver) || errors.Is(err, ErrClosed) {
-			continue // somebody else was faster, or it has a driver
+			continue // another process was faster, or a process drives the run
 		}
 		if err != nil {
 			failure(err)
@@ -139,8 +141,8 @@ func (s *Supervisor) isClosed() bool {
 	}
 }
 
-// interrupted reports whether no process drives a run that goes on without a person, as far as its description tells,
-// or whether a run waits until a deadline for which no alarm is set.
+// interrupted reports whether Recover may have to continue a run. Such a run is of this supervisor's driver and not
+// driven here. It is paused, or running without a live process, or it waits until a deadline for which no timer is set.
 func (s *Supervisor) interrupted(ctx context.Context, info Info) (bool, error) {
 	if info.Here || info.Run.Driver != s.cfg.Driver {
 		return false, nil
@@ -153,14 +155,14 @@ func (s *Supervisor) interrupted(ctx context.Context, info Info) (bool, error) {
 		defer s.mu.Unlock()
 		return !info.Run.Deadline.IsZero() && s.alarms[info.ID] == nil, nil
 	case mark.RunRunning:
-		held, err := s.Driver(ctx, info.ID) // before its log is read
+		held, err := s.Driver(ctx, info.ID)
 		return held == nil && err == nil, ignore(err, ErrNotFound)
 	}
 	return false, nil
 }
 
-// recovers reports whether Recover is to continue a run: it is one of its own, and if it is paused,
-// the end of a process has paused it. The view has the run's log; it is nil if a run that is paused needs no look at it.
+// recovers reports whether Recover must continue an interrupted run. Config.Recovers must allow it, and a paused run must
+// have been paused because its process stopped. The view has the run's log; it is nil if the log was not read.
 func (s *Supervisor) recovers(ctx context.Context, info Info) (*session.View, bool, error) {
 	paused := info.Run.Status == mark.RunIsPaused
 	if info.Run.Status == mark.RunWaiting && s.cfg.Recovers == nil {
@@ -168,7 +170,7 @@ func (s *Supervisor) recovers(ctx context.Context, info Info) (*session.View, bo
 	}
 	view, run, err := s.get(ctx, info.ID, paused)
 	if errors.Is(err, ErrNotFound) {
-		return nil, false, nil // somebody has removed it
+		return nil, false, nil // the run was deleted
 	}
 	if err != nil {
 		return nil, false, err
@@ -197,10 +199,12 @@ func (s *Supervisor) recovers(ctx context.Context, info Info) (*session.View, bo
 	return view, err == nil && s.cfg.Recovers(started), nil
 }
 
-// maxDeaths is how many processes in a row may end while they drive a run, before a step of it finishes.
+// maxDeaths is the number of processes that may end in a row while they drive a run, without finishing a step of it.
+// Then Recover pauses the run and does not resume it.
 const maxDeaths = 3
 
-// spares pauses a run that may be the cause why the processes that drive it end. The error then says so.
+// spares pauses a run that may have caused the end of the processes that drove it, such as by using too much memory. If
+// it pauses the run, it returns an error that gives the reason.
 func (s *Supervisor) spares(ctx context.Context, id string, view *session.View) error {
 	n, step := deaths(view)
 	if n < maxDeaths {
@@ -228,7 +232,8 @@ func (s *Supervisor) spares(ctx context.Context, id string, view *session.View) 
 // finished, and the step that began last.
 func deaths(view *session.View) (n int, step session.Address) {
 	run, gone := session.RunOf(view), view.Superseded()
-	went, finished, worked := false, false, false // since the run was taken up
+	// All three are about the time since the run was last taken up: it was driven, a step finished, a step yielded events.
+	went, finished, worked := false, false, false
 	for ev := range view.Outline() {
 		switch {
 		case run == nil || ev.InvocationID != run.ID || gone.Has(ev.Seq):
@@ -254,10 +259,12 @@ func deaths(view *session.View) (n int, step session.Address) {
 			finished = true
 		}
 	}
-	return next(n, went, finished), step // the resumed run may repeat the last step, with what it has yielded
+	// Events of the last process (worked) are no progress yet, because the resumed run may repeat the step that yielded them.
+	return next(n, went, finished), step
 }
 
-// next counts a process that has ended.
+// next returns the new number of deaths in a row after one more process has ended: 0 after progress, n+1 if the process
+// drove the run without progress, and n if the run still waited for its turn.
 func next(n int, went, progress bool) int {
 	switch {
 	case progress:
@@ -268,7 +275,8 @@ func next(n int, went, progress bool) int {
 	return n
 }
 
-// alarm takes up a run that waits for a person when that has no more time.
+// alarm sets a timer that resumes a waiting run at its deadline. It replaces an earlier timer of the run. A zero
+// deadline sets no timer.
 func (s *Supervisor) alarm(id string, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -282,6 +290,6 @@ func (s *Supervisor) alarm(id string, at time.Time) {
 		s.mu.Lock()
 		delete(s.alarms, id)
 		s.mu.Unlock()
-		_, _ = s.Resume(s.ctx, id, ResumeOptions{}) // if somebody else has it, all is well
+		_, _ = s.Resume(s.ctx, id, ResumeOptions{}) // an error is normal if another process drives the run
 	})
 }

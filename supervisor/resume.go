@@ -14,11 +14,11 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// taken records how a process began to drive a run.
+// taken is the record that a process took up a run.
 type taken struct {
 	mark.RunTaken
 
-	was json.RawMessage // what Program takes the place of
+	was json.RawMessage // the program that Program replaces
 }
 
 // ResumeOptions says how a run continues. The zero value changes nothing.
@@ -63,12 +63,14 @@ func (s *Supervisor) Resume(ctx context.Context, id string, opts ResumeOptions) 
 	return r, nil
 }
 
+// takeUp acquires the lease of a run, checks that the run may continue, puts it into the queue and records in the log that
+// it continues.
 func (s *Supervisor) takeUp(ctx context.Context, id string, opts ResumeOptions) (*Run, error) {
 	r, err := s.enroll(ctx, id, &opts)
 	if err != nil {
 		return nil, err
 	}
-	view, run, err := s.renewed(ctx, id, opts.View) // nobody else appends from here on
+	view, run, err := s.renewed(ctx, id, opts.View) // no other process appends while we hold the lease
 	if err == nil {
 		r.view = view
 		view.CacheOutline()
@@ -101,7 +103,7 @@ func (s *Supervisor) takeUp(ctx context.Context, id string, opts ResumeOptions) 
 	return r, nil
 }
 
-// enqueue puts the run into the queue. Whatever is wrong with its start record, Build reports it.
+// enqueue puts the run into the queue. It ignores an error of the start record, because Build reports it later.
 func (r *Run) enqueue(view *session.View, opts *ResumeOptions) error {
 	var started mark.RunStarted
 	if r.s.cfg.Guest != nil {
@@ -113,7 +115,8 @@ func (r *Run) enqueue(view *session.View, opts *ResumeOptions) error {
 	return r.join(started, opts.Refusable)
 }
 
-// changed reports whether somebody has requested the run's present status after an event.
+// changed reports whether the run was paused or has ended after the event with the sequence number after. It returns
+// false for a running run and for a pause that only hands the run over.
 func changed(view *session.View, run *mark.Run, after int64) bool {
 	if run.Status == mark.RunRunning || run.HandOver {
 		return false
@@ -126,8 +129,8 @@ func changed(view *session.View, run *mark.Run, after int64) bool {
 	return false
 }
 
-// limited reports whether a limit has stopped a loop of the run: the last one, or one
-// in another branch, or within it. Which of them can go on is the runner's to say.
+// limited reports whether a limit has stopped any loop of the run, also one in another branch or inside another loop.
+// The runner decides which of these loops can continue.
 func limited(view *session.View, run *mark.Run) bool {
 	if loop.StopReason(run.Stop).Limit() {
 		return true
@@ -141,7 +144,7 @@ func limited(view *session.View, run *mark.Run) bool {
 	return false
 }
 
-// take writes down that the run goes on.
+// take records in the log that this process took up the run and that it runs again.
 func (r *Run) take(view *session.View, opts ResumeOptions) error {
 	r.taken = &taken{RunTaken: mark.RunTaken{By: r.owner, Program: opts.Program}}
 	if opts.Program != nil {
@@ -168,6 +171,7 @@ func StartedWith(s session.Session) (mark.RunStarted, error) {
 	return startedWith(view, run.ID)
 }
 
+// startedWith returns what StartedWith returns, for the run with an invocation ID.
 func startedWith(view *session.View, id string) (started mark.RunStarted, err error) {
 	found := false
 	for ev := range view.OutlineByKind(mark.KindRunStarted, mark.KindRunTaken) {
@@ -194,8 +198,8 @@ func startedWith(view *session.View, id string) (started mark.RunStarted, err er
 	return started, err
 }
 
-// counting yields the events of a run that have a mark of one of the kinds and are not superseded, without their
-// long texts.
+// counting yields the events of a run that have a mark of one of the kinds and are not superseded. It omits their long
+// texts: see [session.View.Outline].
 func counting(view *session.View, id string, kinds ...mark.Kind) iter.Seq[*session.Event] {
 	gone := view.Superseded()
 	return func(yield func(*session.Event) bool) {

@@ -21,33 +21,33 @@ type Run struct {
 	s      *Supervisor
 	key    lease.Key
 	lease  *lease.Lease
-	owner  string // who drives it
+	owner  string // names the process that drives the run
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	ticket *ticket       // in the queue
-	wake   chan struct{} // closed to end the wait for it
-	began  chan error    // has a value when the run is in the log, or cannot be
-	done   chan struct{}
+	wake   chan struct{} // closed by a request to pause, which ends the wait for a turn
+	began  chan error    // gets nil when the first event is in the log, or an error if it never will be
+	done   chan struct{} // closed when this process no longer drives the run
 
-	taken  *taken   // how it was taken up; nil for a new run
-	before mark.Run // how it stood then
-	more   bool     // it is to go on although it has completed
+	taken  *taken   // how this process took up the run; nil for a new run
+	before mark.Run // the status of the run before it was taken up
+	more   bool     // the next segment continues a run that has ended: see ResumeOptions.Continue
 
-	view *session.View   // its session, as whoever drives it has seen it; nil before that
-	hash *seal.Following // of the run; nil before it is driven
+	view *session.View   // the session as the driving goroutine has read it; nil if it must be read again
+	hash *seal.Following // the hash of the run's log; nil until the run is driven
 
-	crash error // a panic of a function of the supervisor's user; nil if there was none
+	crash error // the first panic in a callback of Config, such as OnEvent; nil if there was none
 
 	mu      sync.Mutex
-	run     mark.Run      // as the log has it
-	pause   *agent.Pause  // of what is under way; nil in between
-	asked   error         // why it is to be paused; nil if it is not
-	answers []mark.Answer // that are not in the log yet
-	closing bool          // nothing is taken any more
+	run     mark.Run      // the status of the run according to the log
+	pause   *agent.Pause  // the pause of the last segment; nil before the first segment
+	asked   error         // the cause of a requested pause; nil if no pause was requested
+	answers []mark.Answer // answers that are not in the log yet
+	closing bool          // accept refuses further requests
 	outcome Ending
 }
 
-// Ending says how a run, or a part of it, ended.
+// Ending is the result of driving a run until it ended, paused or lost its lease.
 type Ending struct {
 	// Run is the status of the run according to the log.
 	Run mark.Run
@@ -70,7 +70,7 @@ type PausedError struct {
 	HandOver bool
 }
 
-// Error says who paused the run, and why.
+// Error returns a text with the person or process that paused the run, and the reason.
 func (e *PausedError) Error() string { return "paused" + byReason(e.By, e.Reason) }
 
 // Is reports whether target is [agent.ErrPaused].
@@ -79,7 +79,7 @@ func (e *PausedError) Is(target error) bool { return target == agent.ErrPaused }
 // CanceledError reports who canceled a run, and why. errors.Is finds [context.Canceled] in it.
 type CanceledError struct{ By, Reason string }
 
-// Error says who canceled the run, and why.
+// Error returns a text with the person or process that canceled the run, and the reason.
 func (e *CanceledError) Error() string { return "canceled" + byReason(e.By, e.Reason) }
 
 // Is reports whether target is [context.Canceled].
@@ -134,7 +134,8 @@ func (r *Run) HandOver(ctx context.Context) {
 	}
 }
 
-// cut ends the steps that are running, for a cause or for the pause that was asked for before.
+// cut cancels the steps that are running. Their error is the cause of a pause that was requested before, if there is
+// one, and cause otherwise.
 func (r *Run) cut(cause error) {
 	r.mu.Lock()
 	if r.asked != nil {
@@ -144,8 +145,8 @@ func (r *Run) cut(cause error) {
 	r.cancel(cause)
 }
 
-// askPause asks for a pause at the next step boundary. The first cause counts, but a hand-over
-// gives way to a person.
+// askPause requests a pause at the next step boundary. If it is called again, the first cause stays, but a request of
+// a person replaces a hand-over.
 func (r *Run) askPause(cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,13 +163,13 @@ func (r *Run) askPause(cause error) {
 	}
 }
 
-// handsOver reports whether a pause only hands the run over: nobody has requested it.
+// handsOver reports whether a pause only hands the run over to another process, without a request of a person.
 func handsOver(cause error) bool {
 	paused, ok := errors.AsType[*PausedError](cause)
 	return ok && paused.HandOver
 }
 
-// newPause returns a pause that nobody has requested yet, for the next segment.
+// newPause returns the pause for the next segment. If a pause of the run was requested before, it is requested already.
 func (r *Run) newPause() *agent.Pause {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -179,7 +180,7 @@ func (r *Run) newPause() *agent.Pause {
 	return r.pause
 }
 
-// read returns the run's session with its whole log.
+// read returns the run's session with its whole log, and keeps it in r.view.
 func (r *Run) read(ctx context.Context) (*session.View, error) {
 	view, _, err := r.s.renewed(ctx, r.ID(), r.view)
 	if err == nil {
@@ -199,7 +200,7 @@ func (s *Supervisor) register(ctx context.Context, id string) (*Run, error) {
 	return s.add(ctx, id), nil
 }
 
-// enroll is register for a run whose session is there. It takes its lease first.
+// enroll acquires the lease of an existing session, and then records that this process drives its run.
 func (s *Supervisor) enroll(ctx context.Context, id string, opts *ResumeOptions) (*Run, error) {
 	s.mu.Lock()
 	if err := s.free(id); err != nil {
@@ -228,7 +229,7 @@ func (s *Supervisor) enroll(ctx context.Context, id string, opts *ResumeOptions)
 	return r, nil
 }
 
-// free fails if a run cannot be driven here now. s.mu is held.
+// free returns an error if the supervisor is closed or drives the run already. s.mu is held.
 func (s *Supervisor) free(id string) error {
 	switch {
 	case s.closed:
@@ -239,7 +240,7 @@ func (s *Supervisor) free(id string) error {
 	return nil
 }
 
-// add makes a run one that is driven here. s.mu is held.
+// add adds a run to those that this supervisor drives, and stops the timer for its deadline. s.mu is held.
 func (s *Supervisor) add(ctx context.Context, id string) *Run {
 	r := &Run{
 		s: s, key: s.key(id), owner: s.cfg.Owner, ticket: &ticket{admitted: make(chan struct{})},
@@ -262,12 +263,12 @@ func (r *Run) join(started mark.RunStarted, refusable bool) error {
 	return r.s.queue.join(r.ticket, refusable)
 }
 
-// hold gives the run the lease of its session.
+// hold sets the lease under which the run is driven.
 func (r *Run) hold(l *lease.Lease) {
 	r.lease, r.ctx = l, lease.With(r.ctx, l)
 }
 
-// dismiss undoes register and enroll.
+// dismiss removes the run from those that this supervisor drives. It does not release the lease.
 func (r *Run) dismiss() {
 	r.cancel(nil)
 	r.s.mu.Lock()
@@ -277,7 +278,8 @@ func (r *Run) dismiss() {
 	r.s.work.Done()
 }
 
-// acquire takes the lease of a session, also from an owner that is dead.
+// acquire takes the lease of a session. It takes the lease over from another owner if that owner is dead or if
+// opts.TakeOver allows it.
 func (s *Supervisor) acquire(ctx context.Context, key lease.Key, opts *ResumeOptions) (*lease.Lease, error) {
 	owner := cmp.Or(opts.Owner, s.cfg.Owner)
 	l, err := s.leaser.Acquire(ctx, key, owner, s.cfg.LeaseTTL)
@@ -291,7 +293,7 @@ func (s *Supervisor) acquire(ctx context.Context, key lease.Key, opts *ResumeOpt
 	return l, err
 }
 
-// release gives a lease back. If that fails it ends by itself.
+// release gives a lease back. It ignores an error, because the lease then expires by itself.
 func (s *Supervisor) release(l *lease.Lease) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.LeaseTTL)
 	defer cancel()

@@ -19,12 +19,12 @@ import (
 	"github.com/refrain-dev/refrain/session/store"
 )
 
-// settle writes down how a run, or a part of it, has ended. It returns true if it
-// goes on at once, because what it waited for has come.
+// settle records in the log how a segment of the run has ended. It returns true if the run continues at once, because
+// all answers that it waited for have arrived. Otherwise it returns why the run does not continue.
 func (r *Run) settle(end *segment) (again bool, err error) {
 	if lost := context.Cause(r.ctx); errors.Is(lost, lease.ErrLost) || errors.Is(lost, session.ErrNotFound) {
 		r.close()
-		return false, lost // the log is somebody else's
+		return false, lost // another process may write the log now, or the session was deleted
 	}
 	if errors.Is(end.err, lease.ErrLost) {
 		r.close()
@@ -39,7 +39,7 @@ func (r *Run) settle(end *segment) (again bool, err error) {
 		r.close()
 		return false, errors.Join(end.err, r.restore())
 	}
-	// Of what a process has left that died, not all is said again.
+	// A resumed segment does not yield all earlier marks again, so read the missing ones from the log.
 	if errors.Is(end.err, runner.ErrFinished) || end.fin != nil && end.stop == "" && r.taken != nil {
 		view, err := r.read(context.WithoutCancel(r.ctx))
 		if err == nil {
@@ -62,13 +62,13 @@ func (r *Run) settle(end *segment) (again bool, err error) {
 			return false, errors.Join(end.err, err)
 		case errors.Is(end.err, agent.ErrWaiting) && len(open) == 0 && r.wanted() == nil:
 			return true, nil
-		case r.close(): // or one more answer has come
+		case r.close(): // false if one more answer has arrived
 			return false, r.interrupt(end, open)
 		}
 	}
 }
 
-// wanted is why somebody wants the run to end; nil if nobody does.
+// wanted returns the cause of a requested cancellation or pause of the run, or nil if there is no such request.
 func (r *Run) wanted() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,8 +78,8 @@ func (r *Run) wanted() error {
 	return r.asked
 }
 
-// close ends the taking of requests. It fails as long as there are answers that
-// are not in the log.
+// close makes accept refuse further requests, and returns true. It returns false, and changes nothing, while there are
+// answers that are not in the log.
 func (r *Run) close() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,7 +96,7 @@ func (r *Run) over(end *segment) error {
 		if failed == nil || errors.Is(failed, runner.ErrFinished) {
 			failed = errors.New(end.fin.Error)
 		}
-	} else if _, ok := errors.AsType[*agent.PanicError](failed); !ok { // an observer of the run's end may panic
+	} else if _, ok := errors.AsType[*agent.PanicError](failed); !ok { // an observer that is notified of the end may panic
 		failed = nil
 	}
 	err := r.finish(data, func(run *mark.Run) {
@@ -105,22 +105,21 @@ func (r *Run) over(end *segment) error {
 	return errors.Join(failed, err)
 }
 
-// refused reports whether a run that was taken up cannot go on, so that it has to be
-// as it was before.
+// refused reports whether a resumed run could not continue, so that its earlier status must be restored.
 func (r *Run) refused(end *segment) bool {
 	switch r.before.Status {
 	case mark.RunCompleted, mark.RunFailed:
 		_, stays := errors.AsType[*loop.StoppedError](end.err)
 		return stays || !end.went
 	case mark.RunCanceled, mark.RunIsPaused:
-		finished := errors.Is(end.err, runner.ErrFinished) // only its end is still to be written
+		finished := errors.Is(end.err, runner.ErrFinished) // all steps have finished; only the end is not in the log
 		return r.wanted() == nil && (errors.Is(end.err, agent.ErrDiverged) || end.err != nil && !end.went && !finished)
 	}
 	return false
 }
 
-// restore writes down that the run is as it was before it was taken up: paused or over
-// for the reason that the log has.
+// restore records again the status that the run had before it was taken up, paused or ended, with the reason that the
+// log gives for it.
 func (r *Run) restore() error {
 	if err := r.giveBack(); err != nil {
 		return err
@@ -152,10 +151,10 @@ func (r *Run) restore() error {
 	}
 	back := func(run *mark.Run) {
 		*run = r.before
-		run.HandOver = false // it cannot go on by itself
+		run.HandOver = false // a person must act before the run can continue
 	}
 	if !r.before.Status.Over() {
-		paused.Session = "" // a fork begins once
+		paused.Session = "" // only the first pause of a fork has this field
 		return r.write(mark.KindRunPaused, paused, back)
 	}
 	ended.Status, ended.Seal = r.before.Status, ""
@@ -175,8 +174,8 @@ func (r *Run) finish(end mark.RunEnded, change func(*mark.Run)) error {
 		return err
 	}
 	ev.Seq, ev.Timestamp = view.LastSeq()+1, now
-	ev.ID = strconv.FormatInt(ev.Seq, 10) // as stores name events
-	_ = r.hash.Run(view.Log(), ev)        // in memory there can be what has no JSON: then it ends without
+	ev.ID = strconv.FormatInt(ev.Seq, 10) // the ID that stores give to an event
+	_ = r.hash.Run(view.Log(), ev)        // fails if a value in memory has no JSON; then the event has no hash
 	r.hash.End()
 	if err := view.Err(); err != nil {
 		return err
@@ -184,7 +183,7 @@ func (r *Run) finish(end mark.RunEnded, change func(*mark.Run)) error {
 	return r.append(view, run, ev)
 }
 
-// giveBack takes back the program with which the run was taken up.
+// giveBack records that the run has its earlier program again, if Resume replaced the program.
 func (r *Run) giveBack() error {
 	if r.taken == nil || r.taken.Program == nil {
 		return nil
@@ -192,7 +191,7 @@ func (r *Run) giveBack() error {
 	return r.write(mark.KindRunTaken, mark.RunTaken{By: r.owner, Program: r.taken.was}, func(*mark.Run) {})
 }
 
-// interrupt records that the run does not continue now, and why.
+// interrupt records that the run is paused, waits for answers or was canceled. open has its unanswered questions.
 func (r *Run) interrupt(end *segment, open []mark.Question) error {
 	why := end.err
 	if cause := r.wanted(); cause != nil {
@@ -233,8 +232,7 @@ func (r *Run) end(why *CanceledError) error {
 	})
 }
 
-// write appends a mark of the run as a whole, with what the session says of the
-// run from then on.
+// write appends an event with a mark of the run as a whole. change makes the run's new status from the present one.
 func (r *Run) write(kind mark.Kind, data any, change func(*mark.Run)) error {
 	view, err := r.read(context.WithoutCancel(r.ctx))
 	if err != nil {
@@ -250,8 +248,8 @@ func (r *Run) write(kind mark.Kind, data any, change func(*mark.Run)) error {
 	return r.append(view, run, ev)
 }
 
-// next returns what the session says of the run from an event on that is written now, also how long the run
-// was active: if no process has driven it, until its last event.
+// next returns the run's status for an event that is written now. It adds the active time: until now if this process
+// drives the run; otherwise, and when the run is taken up, until the last event that is not an answer.
 func (r *Run) next(view *session.View, kind mark.Kind, now time.Time, change func(*mark.Run)) mark.Run {
 	run, until := r.run, now
 	if kind == mark.KindRunTaken || r.cancel == nil {
@@ -271,7 +269,7 @@ func (r *Run) next(view *session.View, kind mark.Kind, now time.Time, change fun
 	return run
 }
 
-// append appends events, all or none, that make the session say run of the run.
+// append appends all of the events or none. run is the status of the run after them.
 func (r *Run) append(view *session.View, run mark.Run, evs ...*session.Event) error {
 	if err := store.AppendAll(context.WithoutCancel(r.ctx), r.s.cfg.Service, view, slices.Values(evs)); err != nil {
 		return err
@@ -285,7 +283,7 @@ func (r *Run) append(view *session.View, run mark.Run, evs ...*session.Event) er
 	return nil
 }
 
-// author returns the author of an event with a mark: the user for answers only.
+// author returns the author of an event with a mark: "user" for an answer, "refrain" for all others.
 func author(kind mark.Kind) string {
 	if kind == mark.KindAnswered {
 		return "user"
@@ -293,6 +291,7 @@ func author(kind mark.Kind) string {
 	return "refrain"
 }
 
+// ignore returns nil if errors.Is finds known in err, and err otherwise.
 func ignore(err, known error) error {
 	if errors.Is(err, known) {
 		return nil
@@ -300,7 +299,6 @@ func ignore(err, known error) error {
 	return err
 }
 
-// ids returns the IDs of questions.
 func ids(open []mark.Question) (all []string) {
 	for _, q := range open {
 		all = append(all, q.ID)
@@ -318,7 +316,7 @@ func earliest(open []mark.Question) (at time.Time) {
 	return at
 }
 
-// asks reports whether there is a question in a log.
+// asks reports whether the log contains a question of any run.
 func asks(view *session.View) bool {
 	for range view.OutlineByKind(mark.KindAsked) {
 		return true
@@ -326,8 +324,7 @@ func asks(view *session.View) bool {
 	return false
 }
 
-// unanswered are the questions of a run that nobody has answered, in the order in
-// which they were asked.
+// unanswered returns the open questions of a run, in the order in which they were asked.
 func unanswered(view *session.View, id string) (open []mark.Question, err error) {
 	if !asks(view) {
 		return nil, view.Err()

@@ -51,8 +51,8 @@ func (s *Supervisor) Submit(ctx context.Context, req Request) (string, error) {
 	return r.ID(), nil
 }
 
-// start starts a run in a new session, or behind the last run of one that is there. It
-// is driven here, or left to others.
+// start starts a run in a new session, or in an existing session whose last run has ended. If drive is true, this
+// supervisor drives the run; otherwise start only writes it to the log.
 func (s *Supervisor) start(ctx context.Context, req *Request, drive bool) (*Run, error) {
 	if drive && req.Driver != s.cfg.Driver {
 		return nil, fmt.Errorf("%w: %q: submit it", ErrDriver, req.Driver)
@@ -82,16 +82,16 @@ func (s *Supervisor) start(ctx context.Context, req *Request, drive bool) (*Run,
 // NewID returns a new ID for a run.
 func NewID() string { return "r_" + uuid.NewString()[:8] }
 
-// newRun returns what a session records of a run that begins.
+// newRun returns the status that a session records when a run begins.
 func newRun(req *Request) mark.Run {
 	return mark.Run{ID: "e-" + uuid.NewString(), Name: req.Started.Name, Status: mark.RunRunning, Started: time.Now(),
 		Driver: req.Driver, Input: inputOf(req.Message)}
 }
 
-// inputMost is the largest size of the input in the record of a run, in bytes.
+// inputMost is the largest size of [mark.Run.Input], in bytes.
 const inputMost = 200
 
-// inputOf returns the beginning of the text of a request.
+// inputOf returns the beginning of the first text in a message, or "" if the message has no text.
 func inputOf(message *genai.Content) string {
 	if message == nil {
 		return ""
@@ -104,7 +104,7 @@ func inputOf(message *genai.Content) string {
 	return ""
 }
 
-// startNew makes the session of the run. It fails with session.ErrExists if there is one.
+// startNew starts a run in a new session. It fails with session.ErrExists if the session exists.
 func (s *Supervisor) startNew(ctx context.Context, id string, req *Request, drive bool) (*Run, error) {
 	r, err := s.register(ctx, id)
 	if err != nil {
@@ -158,12 +158,12 @@ func (s *Supervisor) startNew(ctx context.Context, id string, req *Request, driv
 	return r, nil
 }
 
-// fresh is a run that begins. The session of a new one is made, with the run's first event.
+// fresh is a run that begins.
 type fresh struct {
 	req     *Request
-	tree    *runner.Runner // nil: not yet
-	made    session.Session
-	opening *session.Event
+	tree    *runner.Runner  // nil until opening has built the agents
+	made    session.Session // the new session; nil for a run in an existing session
+	opening *session.Event  // the first event of made
 }
 
 // options returns the options with which the runner begins the run.
@@ -174,8 +174,8 @@ func (f *fresh) options(run mark.Run) []runner.RunOption {
 	return []runner.RunOption{runner.WithStateDelta(f.req.State), runner.WithStart(run, f.req.Started)}
 }
 
-// opening makes the agents of a new run, and the event that it begins with. The program
-// is to be closed, whatever is wrong.
+// opening builds the agents of a new run, and makes the run's first event. The caller must close the program, also
+// after an error.
 func (r *Run) opening(first *fresh) (prog *Program, err error) {
 	if prog = first.req.Program; prog == nil {
 		if prog, err = r.s.build(r.ctx, first.req.Started); err != nil {
@@ -189,8 +189,8 @@ func (r *Run) opening(first *fresh) (prog *Program, err error) {
 	return prog, err
 }
 
-// forget removes the session of a run that could not be started, where nobody knows
-// whether it is there. If that fails too it is there: a run that can be resumed.
+// forget deletes the session of a run after the store has failed to create it, because the store may have created it
+// nevertheless. If forget fails too, the session may remain. It then holds a run that can be resumed.
 func (s *Supervisor) forget(r *Run) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.LeaseTTL)
 	defer cancel()
@@ -201,20 +201,20 @@ func (s *Supervisor) forget(r *Run) {
 	}
 }
 
-// startBehind starts a run in a session that is there.
+// startBehind starts a run in an existing session. It fails with ErrUnderWay if the session's last run has not ended.
 func (s *Supervisor) startBehind(ctx context.Context, id string, req *Request, drive bool) (*Run, error) {
 	r, err := s.enroll(ctx, id, &ResumeOptions{})
 	if err != nil {
 		return nil, err
 	}
 	req.Started.Session, r.run = id, newRun(req)
-	// Only now nobody else can begin one.
+	// This check needs the lease: without it, another process can start a run in between.
 	_, last, err := s.get(ctx, id, true)
 	switch {
 	case err == nil && !last.Status.Over():
 		err = fmt.Errorf("%w: the last run of session %q is %s: resume or cancel it first", ErrUnderWay, id,
 			last.Status)
-	case errors.Is(err, ErrNotFound): // nothing has run in it
+	case errors.Is(err, ErrNotFound): // nothing has run in the session
 		err = nil
 	}
 	if err != nil {
@@ -247,14 +247,14 @@ func (s *Supervisor) startBehind(ctx context.Context, id string, req *Request, d
 	go r.drive(prog, &fresh{req: req})
 	if err := <-r.began; err != nil {
 		<-r.done
-		req.Program = nil // it is closed
+		req.Program = nil // drive has closed it
 		return nil, err
 	}
 	return r, nil
 }
 
-// submit writes the first event of a run behind others. What the log of its session does
-// not tell of the state it tells from here on.
+// submit writes the first event of a run in an existing session. If the session's state cannot be read from its log
+// alone, the event also gets the whole state, so that this is possible from then on.
 func (r *Run) submit(req *Request) error {
 	view, _, err := r.s.get(r.ctx, r.ID(), true)
 	if err != nil && !errors.Is(err, ErrNotFound) {
@@ -275,8 +275,8 @@ func (r *Run) submit(req *Request) error {
 	return r.s.cfg.Service.AppendEvent(r.ctx, view, ev)
 }
 
-// receive passes the message of a run that begins later, in its first event, to the plugins. The agents of the run are
-// not there yet: in their place is one that has the name of the definition.
+// receive puts the user's message into ev, the first event of a run that begins later, and passes it to the plugins.
+// The run's agents do not exist yet, so the plugins see an empty agent that has the name of the definition.
 func (r *Run) receive(s session.Session, ev *session.Event, req *Request) error {
 	var later Program
 	if req.Program != nil {
@@ -298,7 +298,7 @@ func (r *Run) receive(s session.Session, ev *session.Event, req *Request) error 
 	return tree.Receive(r.ctx, s, ev, later.RunConfig)
 }
 
-// quit removes a run from those that this process drives.
+// quit ends a run that drive was not called for: it leaves the queue, releases the lease and forgets the run.
 func (r *Run) quit() {
 	r.s.queue.leave(r.ticket)
 	if r.lease != nil {

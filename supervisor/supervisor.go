@@ -25,19 +25,19 @@ type Supervisor struct {
 	leaser  lease.Leaser
 	watcher store.Watcher
 	queue   queue
-	ctx     context.Context // of all that it does by itself
+	ctx     context.Context // of the work that no caller asked for, such as looks for interrupted runs
 	stop    context.CancelFunc
 	work    sync.WaitGroup
 	closing chan struct{} // closed by Close
 
-	looking  sync.Mutex // held by the look for interrupted runs
+	looking  sync.Mutex // held during a look for interrupted runs; guards verdicts
 	verdicts map[string]verdict
 
 	mu     sync.Mutex
-	looks  bool            // again and again
-	runs   map[string]*Run // under way here, by ID
-	coming map[string]bool // that are about to be
-	alarms map[string]*time.Timer
+	looks  bool                   // lookAgain has started
+	runs   map[string]*Run        // runs that this supervisor drives, by ID
+	coming map[string]bool        // IDs of runs whose lease enroll is acquiring
+	alarms map[string]*time.Timer // timers for the deadlines of waiting runs, by ID
 	closed bool
 }
 
@@ -56,10 +56,10 @@ func New(cfg Config) (*Supervisor, error) {
 	return s, nil
 }
 
-// giveUp is how long Close waits for steps that it has cut off.
+// giveUp is how long Close waits for the goroutines of runs whose steps it has cut off.
 const giveUp = 5 * time.Second
 
-// ends is the reason of a pause by Close, after which Recover continues the run.
+// ends is the reason that Close and HandOver record for a pause. Recover continues a run that was paused for this reason.
 const ends = "the process that drives the run ends"
 
 // Close pauses each run that the supervisor drives at its next step boundary, and waits for it.
@@ -134,7 +134,8 @@ func (s *Supervisor) Driving() []*Run {
 	return slices.Collect(maps.Values(s.runs))
 }
 
-// get returns a run's session; if brief is true, with its last event only.
+// get returns a run's session and the status of the run; if brief is true, the session has only its last event. If
+// nothing has run in the session, get returns the session and an error that wraps ErrNotFound.
 func (s *Supervisor) get(ctx context.Context, id string, brief bool) (*session.View, *mark.Run, error) {
 	req := &session.GetRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: id}
 	if brief {
@@ -155,8 +156,8 @@ func (s *Supervisor) get(ctx context.Context, id string, brief bool) (*session.V
 	return view, run, nil
 }
 
-// renewed is get for a caller that has a view of the session, or nil: if nobody has appended
-// since, that view is as good as a new one, and the log is not read again.
+// renewed returns what get returns, but does not read the log again if nobody has appended an event since the view
+// known was read. Then it returns known. A nil known means that the caller has no view.
 func (s *Supervisor) renewed(ctx context.Context, id string, known *session.View) (*session.View, *mark.Run, error) {
 	if known == nil {
 		return s.get(ctx, id, false)
@@ -207,6 +208,7 @@ func (s *Supervisor) ListOpen(ctx context.Context) ([]Info, error) {
 	return s.infos(open), err
 }
 
+// infos describes the last run of each session. It skips sessions in which nothing has run.
 func (s *Supervisor) infos(sessions []session.Session) (all []Info) {
 	for _, one := range sessions {
 		run := session.RunOf(one)

@@ -13,7 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// ErrInterrupted: no process drives the run any more. Resume continues it.
+// ErrInterrupted reports that the log says that a run is running, but no process drives it. Resume continues the run.
 var ErrInterrupted = errors.New("the run was interrupted: resume it")
 
 // Wait waits until a run has ended, is paused or waits for a person, in whichever process
@@ -38,7 +38,7 @@ func (s *Supervisor) Wait(ctx context.Context, id string) (mark.Run, error) {
 			return mark.Run{}, err
 		}
 		if held == nil {
-			// It may have come to its end meanwhile.
+			// The run may have ended since its status was read.
 			if _, run, err = s.get(ctx, id, true); err == nil && run.Status == mark.RunRunning {
 				err = ErrInterrupted
 			}
@@ -53,10 +53,9 @@ func (s *Supervisor) Wait(ctx context.Context, id string) (mark.Run, error) {
 	}
 }
 
-// watchMarks waits for a mark of the run as a whole, but not longer than its lease
-// lasts.
+// watchMarks waits until an event sets the run's status, but at most as long as the lease lasts.
 func (s *Supervisor) watchMarks(ctx context.Context, id string, after int64, lasts time.Duration) error {
-	lasts = max(50*time.Millisecond, min(lasts, s.cfg.LeaseTTL)) // the clock is the store's
+	lasts = max(50*time.Millisecond, min(lasts, s.cfg.LeaseTTL)) // the end of a lease is in the store's time, not ours
 	waits, cancel := context.WithTimeoutCause(ctx, lasts, errPatience)
 	defer cancel()
 	for ev, err := range s.Watch(waits, id, after) {
