@@ -40,7 +40,7 @@ func (a Address) Under(p Address) bool {
 	return len(a) == len(p) || a[len(p)] == '/' || a[len(p)] == '['
 }
 
-// loop is the innermost loop iteration that a is in, such as "story/refine[3]";
+// loop returns the address of the innermost loop iteration that contains a, such as "story/refine[3]". It is
 // empty outside loops.
 func (a Address) loop() Address {
 	if i := strings.LastIndex(string(a), "]/"); i >= 0 {
@@ -49,7 +49,8 @@ func (a Address) loop() Address {
 	return ""
 }
 
-// Place returns the address without the numbers of iterations and of repeated runs.
+// Place returns the address without the numbers of iterations and of repeated runs: "story/refine/critic" for
+// "story/refine[3]/critic#2".
 func (a Address) Place() Address {
 	if !strings.ContainsAny(string(a), "[#") {
 		return a

@@ -5,8 +5,8 @@ package session
 import "strings"
 
 // Answer returns which of two events of a run is the answer of the agents around both. Either event can be
-// nil. The later event wins, except under a parallel agent, where the order depends on chance. There an
-// event of a branch does not replace an event from before the parallel agent, and of two branches the one
+// nil. The later event wins, except under a parallel agent, because the order of its branches is random. There an
+// event of a branch does not replace an event from before the parallel agent. Between two branches, the branch
 // whose name comes first in the alphabet wins.
 func Answer(earlier, later *Event) *Event {
 	if earlier == nil || later != nil && later.isBetterAnswer(earlier) {
@@ -15,7 +15,7 @@ func Answer(earlier, later *Event) *Event {
 	return earlier
 }
 
-// isBetterAnswer reports whether e answers in place of an earlier event.
+// isBetterAnswer reports whether e replaces the earlier event as the answer.
 func (e *Event) isBetterAnswer(earlier *Event) bool {
 	if e.Branch == earlier.Branch || e.Branch == "" {
 		return true
@@ -27,17 +27,17 @@ func (e *Event) isBetterAnswer(earlier *Event) bool {
 	if strings.HasPrefix(other, own) {
 		return true
 	}
-	same := 0 // names in both branches; they are those of parallel agents and of their sub-agents in turn
+	same := 0 // names that both branches begin with: by turns a parallel agent and its sub-agent
 	for i := 0; own[i] == other[i]; i++ {
 		if own[i] == '.' {
 			same++
 		}
 	}
 	name, rival := splitStep(e.Address, earlier.Address)
-	return same%2 == 0 || name <= rival // two runs of one agent follow one another
+	return same%2 == 0 || name <= rival // equal names: the same agent ran twice, one run after the other
 }
 
-// splitStep returns the first agent of each address that is not in the other.
+// splitStep returns the names of the two agents at the first step at which the addresses differ.
 func splitStep(a, b Address) (of, other string) {
 	i := sameStart(a, b)
 	for i > 0 && a[i-1] != '/' {

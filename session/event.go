@@ -125,7 +125,7 @@ func (e *Event) Speaks() bool {
 	return false
 }
 
-// Kept returns the event as stores keep it: without temp: keys, which end with the
+// Kept returns the event as stores keep it: without temp: keys, because they end with the
 // invocation. If the event has no temp: keys, Kept returns e itself, else a copy.
 func (e *Event) Kept() *Event {
 	for key := range e.Actions.StateDelta {
@@ -140,4 +140,5 @@ func (e *Event) Kept() *Event {
 	return e
 }
 
+// temporary reports whether a key has the prefix temp:. Its second parameter is for maps.DeleteFunc.
 func temporary(key string, _ any) bool { return strings.HasPrefix(key, KeyPrefixTemp) }

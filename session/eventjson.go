@@ -61,7 +61,7 @@ func (e *Event) Decode(data []byte) error {
 	return e.restore(data)
 }
 
-// stored is an event as this package writes it: without UnmarshalJSON.
+// stored is an Event without its method UnmarshalJSON, so that encoding/json reads it field by field.
 type stored Event
 
 // UnmarshalJSON reads an event. The state delta has plain values; see [Plain]. The
@@ -84,7 +84,7 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 	}
 	rest := struct {
 		*stored
-		Timestamp json.RawMessage `json:"timestamp"` // takes the place of the event's
+		Timestamp json.RawMessage `json:"timestamp"` // hides the Timestamp of stored
 	}{stored: (*stored)(e)}
 	if err := json.Unmarshal(data, &rest); err != nil {
 		return err

@@ -9,9 +9,9 @@ import "slices"
 // data, or use the view.
 type Follower func(ev *Event, data []byte, err error)
 
-// follower is one that follows the events of a step and of those below it.
+// follower is a registered [Follower] with the address of the step whose events it receives.
 type follower struct {
-	under  Address // empty: all events
+	under  Address // the step, with the steps below it; empty: all events
 	notify Follower
 }
 
@@ -20,7 +20,7 @@ type follower struct {
 // address and of the steps below it; an empty address means all events. Each event is encoded once for all
 // followers. Follow returns the present log, as [View.Log] does. In a rewound view to which nothing was
 // appended yet, before holds the events up to the last reported one, without superseded ones; otherwise
-// before is nil. end stops the following.
+// before is nil. end unregisters the follower.
 func (v *View) Follow(under Address, told Follower) (log, before Events, end func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -43,8 +43,8 @@ func (v *View) Follow(under Address, told Follower) (log, before Events, end fun
 }
 
 // NotifyReplayed reports a replayed or skipped event of the log to the followers of a rewound view and of the view
-// that it was rewound from. A caller that replays a log calls Retell for each event in the order of the
-// log, and before the first new event for all that remain.
+// that it was rewound from. A caller that replays a log calls NotifyReplayed for each event in the order of the
+// log. Before the first new event, it calls NotifyReplayed for all events that remain.
 func (v *View) NotifyReplayed(ev *Event) {
 	if v.needsReplay(ev) {
 		ev = v.FullEvent(ev)
@@ -58,7 +58,7 @@ func (v *View) NotifyReplayed(ev *Event) {
 	}
 }
 
-// needsReplay notes that an event of the log comes again, and reports whether anybody wants to know.
+// needsReplay records that an event of the log is replayed or skipped, and reports whether a follower wants it.
 func (v *View) needsReplay(ev *Event) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -80,13 +80,14 @@ func (v *View) notify(ev *Event) {
 	once.notify(v.followers.list, ev)
 }
 
-// onceEncoded is the canonical JSON of an event, made when somebody wants it.
+// onceEncoded is the canonical JSON of an event. It is encoded once, when the first follower needs it.
 type onceEncoded struct {
 	buffer *[]byte
 	done   bool
-	err    error
+	err    error // why the event has no canonical JSON
 }
 
+// notify passes an event to those followers that want it.
 func (e *onceEncoded) notify(all []*follower, ev *Event) {
 	for _, f := range all {
 		if !f.wants(ev) {

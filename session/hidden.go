@@ -10,11 +10,11 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// hiddenRange is a range of sequence numbers that a window does not show, with how many
-// there are in the gaps before it.
+// hiddenRange is a range of sequence numbers that a window does not show. before is how many numbers
+// the ranges in front of it have together.
 type hiddenRange struct{ first, last, before int64 }
 
-// hiddenRanges are in rising order. They do not change: there are new ones instead.
+// hiddenRanges is a list of ranges in rising order. Nothing changes a list: a view replaces it by a new one.
 type hiddenRanges []hiddenRange
 
 func newHiddenRanges(s mark.Spans) hiddenRanges {
@@ -27,7 +27,7 @@ func newHiddenRanges(s mark.Spans) hiddenRanges {
 	return g
 }
 
-// upTo returns how many sequence numbers up to seq, seq included, are in gaps.
+// upTo returns how many sequence numbers up to seq, seq included, are hidden.
 func (g hiddenRanges) upTo(seq int64) int64 {
 	i := sort.Search(len(g), func(i int) bool { return g[i].first > seq }) - 1
 	if i < 0 {
@@ -36,8 +36,8 @@ func (g hiddenRanges) upTo(seq int64) int64 {
 	return g[i].before + min(seq, g[i].last) - g[i].first + 1
 }
 
-// at is the sequence number of the i-th event that is shown, from 0, where base
-// is that of the first, shown or not.
+// at returns the sequence number of the i-th shown event, counted from 0. base is the sequence number of the
+// window's first event, shown or hidden.
 func (g hiddenRanges) at(base, i int64) int64 {
 	off := g.upTo(base - 1)
 	passed := sort.Search(len(g), func(k int) bool { return g[k].first-base-(g[k].before-off) > i })
@@ -49,16 +49,15 @@ func (g hiddenRanges) at(base, i int64) int64 {
 	return base + i + hidden
 }
 
-// visibleWindow is a window in which not all is seen: events in gaps are left out, and
-// those behind a point. The events of the window follow one another without a
-// hole.
+// visibleWindow is a window that omits the events in hidden ranges, and the events after a sequence number. The
+// sequence numbers of the window itself must have no gap.
 type visibleWindow struct {
 	window
 	gaps hiddenRanges
-	to   int64 // the last sequence number that is seen; 0: all are, -1: none
+	to   int64 // the last sequence number that is shown; 0: no limit, -1: none is shown
 }
 
-// base is the sequence number of the window's first event.
+// base returns the sequence number of the window's first event; 0 if the window is empty.
 func (w *window) base() int64 {
 	switch {
 	case w.before > 0:
@@ -69,7 +68,7 @@ func (w *window) base() int64 {
 	return 0
 }
 
-// isContiguous reports whether the numbers of the window's events follow one another.
+// isContiguous reports whether the sequence numbers of the window's events have no gap.
 func (w *window) isContiguous() bool {
 	if w.log.n == w.from {
 		return true
@@ -97,6 +96,7 @@ func (s *visibleWindow) At(i int) *Event {
 	return s.window.At(int(s.gaps.at(base, int64(i)) - base))
 }
 
+// All yields the shown events. It counts sequence numbers itself, because At searches the hidden ranges each time.
 func (s *visibleWindow) All() iter.Seq[*Event] {
 	return func(yield func(*Event) bool) {
 		left, next := s.Len(), 0
@@ -130,7 +130,7 @@ func Current(log []*Event) []*Event {
 	return Without(log, gone)
 }
 
-// Without returns the events of a log that are in none of the spans: without spans the log itself.
+// Without returns the events of a log that are in none of the spans. If gone is nil, it returns log itself, else a copy.
 func Without(log []*Event, gone mark.Spans) []*Event {
 	if gone == nil {
 		return log

@@ -9,9 +9,9 @@ import (
 
 const chunkSize = 64
 
-// eventLog is an append-only list in chunks. A copy of the struct is a
-// snapshot: what it can see is never written again, so it may be read without
-// a lock while the original grows. Only one copy may append.
+// eventLog is an append-only list in chunks. A copy of the struct is a snapshot: appending never
+// writes to the events that a copy can see, so a goroutine can read the copy without a lock while the
+// original grows. Only one copy may append.
 type eventLog struct {
 	chunks []*[chunkSize]*Event
 	n      int
@@ -31,13 +31,13 @@ func (l eventLog) fork() eventLog {
 	if n := l.n % chunkSize; n > 0 {
 		last := &l.chunks[len(l.chunks)-1]
 		seen := new([chunkSize]*Event)
-		copy(seen[:], (*last)[:n]) // the original may be writing behind n
+		copy(seen[:], (*last)[:n]) // the original may write after n at the same time
 		*last = seen
 	}
 	return l
 }
 
-// drop forgets the first events. Copies keep them.
+// drop removes the first events from the list. Copies of the list keep them.
 func (l *eventLog) drop(events int) {
 	all := *l
 	*l = eventLog{}
@@ -48,16 +48,17 @@ func (l *eventLog) drop(events int) {
 
 func (l *eventLog) at(i int) *Event { return l.chunks[i/chunkSize][i%chunkSize] }
 
-// window is the part of a log from one event on.
+// window is the end of a log, from one event on. Its older events may be only in the store. The others are in
+// memory: they are the events of the field log from index from on.
 type window struct {
-	older  *pager // what comes before the log's; nil if that is nowhere
-	before int    // how many of those are in the window
-	first  int64  // the sequence number of the first of those
+	older  *pager // reads events that are only in the store; nil if the window has no store
+	before int    // how many events of the window are only in the store
+	first  int64  // the sequence number of the first of them
 	log    eventLog
 	from   int
 }
 
-// skip leaves out the first events.
+// skip removes the first n events from the window.
 func (w *window) skip(n int) {
 	older := min(n, w.before)
 	w.before, w.first, w.from = w.before-older, w.first+int64(older), w.from+n-older
@@ -75,6 +76,7 @@ func (w *window) At(i int) *Event {
 	return w.log.at(w.from + i - w.before)
 }
 
+// olderAt returns the i-th event of the window, which is only in the store.
 func (w *window) olderAt(i int) *Event {
 	return w.older.at(w.first+int64(i), w.first+int64(w.before)-1)
 }

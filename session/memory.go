@@ -34,8 +34,9 @@ type (
 	userKey    struct{ app, user string }
 )
 
+// memory is the service that InMemoryService returns.
 type memory struct {
-	leases atomic.Int64 // how many were given out
+	leases atomic.Int64 // how many leases were granted; the last one has this number as its token
 
 	mu       sync.RWMutex
 	sessions map[sessionKey]*record
@@ -66,7 +67,7 @@ func newID(ctx context.Context, req *CreateRequest) string {
 	return platform.NewUUID(ctx)
 }
 
-// make returns the record of a new session, which no caller can find yet. m.mu is held.
+// make returns the record of a new session. The caller adds the record to m.sessions. m.mu is held.
 func (m *memory) make(req *CreateRequest, id string, now time.Time) (*record, error) {
 	state, err := Normalize(req.State)
 	if err != nil {
@@ -116,6 +117,7 @@ func (m *memory) Start(ctx context.Context, req *StartRequest) (*StartResponse, 
 	return resp, nil
 }
 
+// scopeOf returns the shared state for a key of m, and adds an empty one if m has none.
 func scopeOf[K comparable](m map[K]*scope, key K) *scope {
 	s, ok := m[key]
 	if !ok {
@@ -143,8 +145,8 @@ func (m *memory) Get(_ context.Context, req *GetRequest) (*GetResponse, error) {
 	return &GetResponse{Session: v}, nil
 }
 
-// firstFrom is the index of the first event that is not older than t. Authors
-// may set timestamps, so they need not rise.
+// firstFrom returns the index from which on no event is older than t. It searches from the end, because authors
+// may set timestamps, and so timestamps may fall.
 func firstFrom(w *window, t time.Time) int {
 	n := w.Len()
 	for n > 0 && !w.At(n-1).Timestamp.Before(t) {
@@ -201,6 +203,7 @@ func (m *memory) Delete(_ context.Context, req *DeleteRequest) error {
 	return nil
 }
 
+// find returns the record of a session. Errors: [ErrNotFound], [ErrInvalid].
 func (m *memory) find(key sessionKey) (*record, error) {
 	if key.app == "" || key.user == "" || key.id == "" {
 		return nil, fmt.Errorf("%w: app name, user ID and session ID are required, got %q, %q, %q", ErrInvalid, key.app,
@@ -219,8 +222,8 @@ func (m *memory) AppendEvent(ctx context.Context, s Session, ev *Event) error {
 	return m.AppendEvents(ctx, s, []*Event{ev})
 }
 
-// holder is the record of a session, and the view that follows it, if somebody holds
-// one.
+// holder returns the record of a session, and the View that s is or wraps; the View is nil if there is
+// none.
 func (m *memory) holder(s Session) (*record, *View, error) {
 	v := ViewBehind(s)
 	if v != nil && v.rec != nil && v.rec.service == m {
@@ -231,14 +234,14 @@ func (m *memory) holder(s Session) (*record, *View, error) {
 		return nil, nil, fmt.Errorf("append event: %w", err)
 	}
 	if v != nil && v.rec == nil {
-		if err := v.Err(); err != nil { // of another store's
+		if err := v.Err(); err != nil { // the view is from another store
 			return nil, nil, fmt.Errorf("append event to session %q: %w", rec.key.id, err)
 		}
 	}
 	return rec, v, nil
 }
 
-// AppendEvents adds several events, or none.
+// AppendEvents adds all the events, or none of them if it fails.
 func (m *memory) AppendEvents(ctx context.Context, s Session, evs []*Event) error {
 	if s == nil || slices.Contains(evs, nil) {
 		return fmt.Errorf("append events: %w: session and events are required", ErrInvalid)
@@ -260,6 +263,7 @@ func (m *memory) AppendEvents(ctx context.Context, s Session, evs []*Event) erro
 	return nil
 }
 
+// Watch yields the events after a sequence number, and then each new event. See store.Watcher.
 func (m *memory) Watch(ctx context.Context, key lease.Key, after int64) iter.Seq2[*Event, error] {
 	return func(yield func(*Event, error) bool) {
 		rec, err := m.find(sessionKey{key.AppName, key.UserID, key.SessionID})
@@ -290,8 +294,8 @@ func (m *memory) Watch(ctx context.Context, key lease.Key, after int64) iter.Seq
 	}
 }
 
-// since makes w the window of the events behind the first seen ones, and returns a channel that
-// is closed when there are such events.
+// since makes w the window of the events after the first seen ones. It returns a channel that is closed as
+// soon as there are such events, or the session is deleted.
 func (r *record) since(seen int64, w *window) (<-chan struct{}, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -307,13 +311,14 @@ func (r *record) since(seen int64, w *window) (<-chan struct{}, error) {
 	return r.changed, nil
 }
 
+// closed is a channel that is already closed.
 var closed = func() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }()
 
-// tell wakes those who watch. r.mu is held.
+// tell wakes the goroutines that watch the session. r.mu is held.
 func (r *record) tell() {
 	if r.changed != nil {
 		close(r.changed)

@@ -10,18 +10,19 @@ import (
 	"github.com/refrain-dev/refrain/session/lease"
 )
 
-// leaseState is a lease as its session's record keeps it.
+// leaseState is the lease in the record of a session.
 type leaseState struct {
-	owner        string // empty: nobody
-	token        int64  // the how manieth lease of the service it is
+	owner        string // empty: nobody holds the lease
+	token        int64  // the number of the lease: the service counts its leases from 1
 	since, until time.Time
 }
 
-// session is the key as leases have it.
+// session returns k as a lease.Key.
 func (k sessionKey) session() lease.Key {
 	return lease.Key{AppName: k.app, UserID: k.user, SessionID: k.id}
 }
 
+// by returns the error that describes the holder of the lease.
 func (h *leaseState) by(key sessionKey) *lease.HeldError {
 	return &lease.HeldError{Key: key.session(), Owner: h.owner, Since: h.since, Until: h.until, Token: h.token}
 }
@@ -46,7 +47,7 @@ func (m *memory) TakeOver(_ context.Context, held *lease.HeldError, owner string
 	return l, nil
 }
 
-// acquire gives the lease to owner if it is free, or is the one of token over.
+// acquire gives the lease to owner if the lease is free or has expired, or if its token is over.
 func (m *memory) acquire(key lease.Key, owner string, ttl time.Duration, over int64) (*lease.Lease, error) {
 	if owner == "" || ttl <= 0 {
 		return nil, fmt.Errorf("%w: an owner and a time to live are required, got %q and %v", ErrInvalid, owner, ttl)
@@ -63,7 +64,7 @@ func (m *memory) acquire(key lease.Key, owner string, ttl time.Duration, over in
 	return rec.grant(owner, ttl), nil
 }
 
-// grant gives the lease of the session to an owner, whoever had it. r.mu is held.
+// grant gives the lease of the session to an owner without a check of the previous holder. r.mu is held.
 func (r *record) grant(owner string, ttl time.Duration) *lease.Lease {
 	now := time.Now()
 	r.lease = leaseState{owner: owner, token: r.service.leases.Add(1), since: now, until: now.Add(ttl)}
@@ -108,7 +109,7 @@ func (m *memory) Release(_ context.Context, l *lease.Lease) error {
 	}
 	rec, err := m.find(sessionKey{l.Key.AppName, l.Key.UserID, l.Key.SessionID})
 	if err != nil {
-		return nil // with its session the lease is gone
+		return nil // the lease was deleted with its session
 	}
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
@@ -118,8 +119,8 @@ func (m *memory) Release(_ context.Context, l *lease.Lease) error {
 	return nil
 }
 
-// checkHolder fails for a lease that the session is not held by any more. r.mu is
-// held.
+// checkHolder returns lease.ErrLost if l does not hold the session any more. An expired lease still holds the
+// session until another owner acquires it. r.mu is held.
 func (r *record) checkHolder(l *lease.Lease) error {
 	switch {
 	case r.lease.owner == "":
@@ -130,8 +131,8 @@ func (r *record) checkHolder(l *lease.Lease) error {
 	return nil
 }
 
-// checkLease is fence for an append in a context that may hold a lease of the
-// session. r.mu is held.
+// checkLease refuses an append if its context has a lease of the session that was lost. It accepts a context without a
+// lease of the session. r.mu is held.
 func (r *record) checkLease(ctx context.Context) error {
 	l := lease.From(ctx)
 	if l == nil || l.Key != r.key.session() {

@@ -14,8 +14,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// An outline has the beginnings of long texts: the first excerptText bytes of those
-// that have longText or more.
+// A text is long if it has longText bytes or more. In place of a long text, an outline has the first
+// excerptText bytes.
 const (
 	longText    = 512
 	excerptText = 100
@@ -31,7 +31,7 @@ func Excerpt(text string) string {
 		n--
 	}
 	b := make([]byte, 0, n+len("…"))
-	return string(append(append(b, text[:n]...), "…"...)) // it does not hold the text
+	return string(append(append(b, text[:n]...), "…"...)) // a copy, so that the excerpt does not keep the whole text in memory
 }
 
 // Outlined returns the event without its long texts. If the event has none, Outlined
@@ -47,7 +47,7 @@ func (e *Event) Outlined() *Event {
 	return &short
 }
 
-// outliner counts what it leaves out.
+// outliner cuts long texts, and counts the bytes of the texts that it cuts.
 type outliner struct{ omitted int64 }
 
 func (o *outliner) text(s string) string {
@@ -96,7 +96,8 @@ func (o *outliner) part(p *genai.Part) *genai.Part {
 	return &short
 }
 
-// values leaves out what is long in a map: what is no text has no beginning.
+// values cuts the long values of a map. A text keeps its beginning; another value becomes "…". If nothing is long, values
+// returns m itself, else a copy. It cuts no key of the log itself (see [mark.KeyPrefix]).
 func (o *outliner) values(m map[string]any) map[string]any {
 	var short map[string]any
 	for key, val := range m {
@@ -126,7 +127,7 @@ func (o *outliner) values(m map[string]any) map[string]any {
 	return short
 }
 
-// outlineSize is how many events are read at a time where long texts are not.
+// outlineSize is how many events of an outline are read from the store at a time.
 const outlineSize = 1024
 
 // Outline yields the events of [View.Log] to a caller that does not need long texts: events read from the
@@ -139,8 +140,8 @@ func (v *View) Outline() iter.Seq[*Event] {
 	return w.outline(nil)
 }
 
-// OutlineByKind yields those events of Outline that have a mark of one of the kinds. If the view remembers the
-// log, Marked reads no other events.
+// OutlineByKind yields those events of Outline that have a mark of one of the kinds. If the outline is already cached
+// (see [View.CacheOutline]), OutlineByKind unpacks only the parts of the cache that have such an event.
 func (v *View) OutlineByKind(kinds ...mark.Kind) iter.Seq[*Event] {
 	v.mu.Lock()
 	w := v.log.window
@@ -148,6 +149,7 @@ func (v *View) OutlineByKind(kinds ...mark.Kind) iter.Seq[*Event] {
 	return w.outline(kinds)
 }
 
+// outline yields the outlines of the window's events; if kinds is not nil, only of events with a mark of one of the kinds.
 func (w *window) outline(kinds []mark.Kind) iter.Seq[*Event] {
 	return func(yield func(*Event) bool) {
 		log := window{log: w.log, from: w.from}
@@ -169,7 +171,7 @@ func (w *window) outline(kinds []mark.Kind) iter.Seq[*Event] {
 }
 
 // FullEvent returns an event of the view's Outline with all its texts. If no text was cut
-// off, Whole returns ev itself.
+// off, FullEvent returns ev itself.
 func (v *View) FullEvent(ev *Event) *Event {
 	if ev.Omitted == 0 {
 		return ev

@@ -13,8 +13,8 @@ import (
 
 // CacheOutline makes the view keep the events that Outline reads from the store, until DropOutline. A second Outline
 // of the view, or of a view rewound from it, then reads nothing. This helps because resuming a run reads
-// its log several times. A kept log takes about 70 bytes of memory per event; of a long log the view keeps the first
-// 8 MiB.
+// its log several times. The cache takes about 70 bytes of memory per event. Of a long log the view caches the first
+// 8 MiB only.
 func (v *View) CacheOutline() {
 	if o := v.pager(); o != nil {
 		o.mu.Lock()
@@ -23,8 +23,8 @@ func (v *View) CacheOutline() {
 	}
 }
 
-// DropOutline drops the events that the view keeps because of CacheOutline. A function that Reader has returned still has
-// them.
+// DropOutline drops the events that the view keeps because of CacheOutline. A function that Reader has returned before still
+// uses them.
 func (v *View) DropOutline() {
 	if o := v.pager(); o != nil {
 		o.mu.Lock()
@@ -34,7 +34,7 @@ func (v *View) DropOutline() {
 }
 
 // Reader returns a function that returns an event of the present log by its sequence number, with all its
-// texts; nil if there is no such event. It does not read remembered events from the store.
+// texts; nil if there is no such event. It reads a cached event from the store only if the cache lacks its long texts.
 func (v *View) Reader() func(seq int64) *Event {
 	v.mu.Lock()
 	w := v.log.window
@@ -55,7 +55,7 @@ func (v *View) Reader() func(seq int64) *Event {
 	}
 }
 
-// bySeq is the event with a sequence number; nil if there is none.
+// bySeq returns the event with a sequence number; nil if there is none.
 func (w *window) bySeq(seq int64) *Event {
 	n := w.Len()
 	if i := seq - w.base(); i >= 0 && i < int64(n) {
@@ -63,14 +63,15 @@ func (w *window) bySeq(seq int64) *Event {
 			return ev
 		}
 	}
-	i := sort.Search(n, func(i int) bool { return w.At(i).Seq >= seq }) // somebody else's session, with gaps
+	// A store outside this project may return a session whose sequence numbers have gaps.
+	i := sort.Search(n, func(i int) bool { return w.At(i).Seq >= seq })
 	if i < n && w.At(i).Seq == seq {
 		return w.At(i)
 	}
 	return nil
 }
 
-// cachedAt is an event that is remembered; nil if it is not.
+// cachedAt returns a cached event by its sequence number; nil if the cache does not have it.
 func (o *pager) cachedAt(kept *outlineCache, seq int64) *Event {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -80,7 +81,7 @@ func (o *pager) cachedAt(kept *outlineCache, seq int64) *Event {
 	return nil
 }
 
-// pager are the view's events that are in its store; nil if none are.
+// pager returns the reader of the view's events that are only in its store; nil if the view has no store.
 func (v *View) pager() *pager {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -89,7 +90,7 @@ func (v *View) pager() *pager {
 
 // RefreshShared updates the view's app: and user: keys, which sessions share, from a later view of the session. If
 // one of the two views has seen an event that the other has not, RefreshShared changes nothing and returns false;
-// use the later view then. It is for a caller that keeps a view while others may write.
+// use the later view then. It is for a caller that keeps a view while other sessions may write shared keys.
 func (v *View) RefreshShared(later *View) bool {
 	if v == later {
 		return true
@@ -116,8 +117,9 @@ func (v *View) RefreshShared(later *View) bool {
 	return true
 }
 
-// outlineRange yields the outlines of events that are in the store, from first to last: those that are
-// remembered, and page by page the others. If kinds is not nil it yields those with such a mark.
+// outlineRange yields the outlines of the events with the numbers first to last. It takes cached events from the
+// cache, and reads the others from the store page by page. If kinds is not nil, it yields only events with a mark
+// of one of the kinds.
 func (o *pager) outlineRange(first, last int64, kinds []mark.Kind) iter.Seq[*Event] {
 	return func(yield func(*Event) bool) {
 		for seq := first; seq <= last; {
@@ -132,20 +134,21 @@ func (o *pager) outlineRange(first, last int64, kinds []mark.Kind) iter.Seq[*Eve
 	}
 }
 
-// hasOutlines reports whether the store makes outlines, or whole events are remembered in their place.
+// hasOutlines reports whether the store can read outlines, or the pager caches complete events in their place.
 func (o *pager) hasOutlines() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.outline != nil || o.cachesOutline
 }
 
-// hasKind reports whether an event has a mark of one of the kinds; nil are all events.
+// hasKind reports whether an event has a mark of one of the kinds. If kinds is nil, it returns true.
 func hasKind(ev *Event, kinds []mark.Kind) bool {
 	return kinds == nil || ev.Mark != nil && slices.Contains(kinds, ev.Mark.Kind)
 }
 
-// outlinePage returns the next outlines from seq on, of those from first to last, and the number behind
-// them. Of those that are remembered it may leave out what has no such mark.
+// outlinePage returns the next outlines from seq on, in the range first to last, and the sequence number after
+// them. It omits cached events without a mark of one of the kinds; it does not filter events from the store.
+// It adds events from the store to the cache only if they continue the cache without a gap.
 func (o *pager) outlinePage(first, seq, last int64, kinds []mark.Kind) (page []*Event, next int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -177,18 +180,18 @@ func (o *pager) outlinePage(first, seq, last int64, kinds []mark.Kind) (page []*
 	return page, seq + int64(len(page))
 }
 
-// outlineCache are events that follow one another, packed. Each look at one makes it anew, together
-// with its neighbours.
+// outlineCache is a packed sequence of events without a gap. Reading an event unpacks its whole pack, so the
+// caller gets a new copy of the event, except from the packs that were read last and from tail.
 type outlineCache struct {
-	first    int64 // the Seq of the first one
+	first    int64 // the Seq of the first event
 	book     book
 	packs    []*pack
-	bytes    int         // in the packs
-	tail     []*Event    // behind the packs; fewer than a pack has
-	names    []mark.Kind // of the marks; the first is that of an event without one
-	kinds    []byte      // of each event the place in names
+	bytes    int         // the size of the packs
+	tail     []*Event    // the events after the packs; fewer than a pack has
+	names    []mark.Kind // the kinds of marks; the first is empty, for events without a mark
+	kinds    []byte      // for each event the index of its kind in names; 255: look at the event
 	buf      []byte
-	unpacked [4]struct { // the packs that were looked at last, each where its number is
+	unpacked [4]struct { // the packs that were read last; pack n is at index n%4
 		n   int
 		evs []*Event
 	}
@@ -196,7 +199,7 @@ type outlineCache struct {
 
 func (r *outlineCache) len() int { return len(r.kinds) }
 
-// full reports whether no more events are remembered: as much as a view holds in memory.
+// full reports whether the cache has reached its limit, windowsWeight bytes.
 func (r *outlineCache) full() bool { return r != nil && r.bytes >= windowsWeight }
 
 // add adds the next event.
@@ -215,7 +218,7 @@ func (r *outlineCache) add(ev *Event) {
 	}
 }
 
-// kindIndex is the place of the kind of an event; 255 if there are too many.
+// kindIndex returns the index of the event's kind in names; 255 if the index does not fit into a byte.
 func (r *outlineCache) kindIndex(ev *Event) byte {
 	if ev.Mark == nil {
 		return 0
@@ -235,7 +238,7 @@ func (r *outlineCache) is(i int, kinds []mark.Kind) bool {
 	return hasKind(r.at(i), kinds)
 }
 
-// at is the event at an index.
+// at returns the event at an index.
 func (r *outlineCache) at(i int) *Event {
 	n, i := i/packed, i%packed
 	if n == len(r.packs) {

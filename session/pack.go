@@ -15,25 +15,25 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// pack is a part of a log as bytes. They take a tenth of the memory of the events, and the
-// garbage collector does not look into them. An event that is read back is the one that was
-// written, except that empty maps are nil and that its timestamp has no monotonic clock.
+// pack is a part of a log, encoded as bytes. They take a tenth of the memory of the events, and the
+// garbage collector does not scan them. An unpacked event equals the event that was packed, except that its
+// empty maps are nil and its timestamp has no monotonic clock reading.
 type pack struct {
 	first int64 // the sequence number of the first event
 	data  []byte
-	kept  []*Event // those that are long or have no form, in their order
-	n     int      // of all events
+	kept  []*Event // the events that are not encoded, because they are long or the codec does not support them; in order
+	n     int      // the number of events, encoded and kept
 }
 
-// A pack has packed events at most. Of one that weighs more than maxPacked, nearly all is texts,
-// which take the same memory in a pack: it is kept.
+// A pack has at most packed events. An event that weighs more than maxPacked bytes is not encoded, because it
+// consists almost only of texts, and texts take the same memory in a pack.
 const (
 	packed    = 64
 	maxPacked = 16 << 10
 )
 
-// book is what the packs of a log refer to. It only grows: a copy of it can be read while the
-// original grows.
+// book is the dictionary of names and marks that the packs of a log refer to. It only grows, so a goroutine can
+// read a copy of it while the original grows.
 type book struct {
 	names []string
 	marks []mark.Mark // the first one of each kind that has data
@@ -45,7 +45,7 @@ const (
 	maxNames = 200
 )
 
-// pack packs events that follow one another, at most [packed] of them. room is for use in between.
+// pack encodes events whose sequence numbers have no gap, at most [packed] of them. room is a buffer that the caller reuses.
 func (b *book) pack(evs []*Event, room *[]byte) *pack {
 	p := &pack{first: evs[0].Seq, n: len(evs)}
 	c := codec{book: b, buf: (*room)[:0]}
@@ -64,8 +64,8 @@ func (b *book) pack(evs []*Event, room *[]byte) *pack {
 	return p
 }
 
-// unpack returns the events of a pack. The book is the one that it was packed with, or a later
-// one of that log.
+// unpack returns the events of a pack. b must be the book that the pack was made with, or a later copy
+// of it.
 func (b *book) unpack(p *pack) []*Event {
 	c := codec{book: b, buf: p.data, reads: true}
 	evs, kept := make([]*Event, p.n), p.kept
@@ -85,18 +85,19 @@ func (b *book) unpack(p *pack) []*Event {
 type eventFlags uint
 
 const (
-	isPacked eventFlags = 1 << iota // else it is kept
+	isPacked eventFlags = 1 << iota // else the event is in pack.kept
 	hasUTC                          // its timestamp is in UTC, else in local time
 	hasMark
 	hasContent
 	hasUsage
 	hasValues   // a state delta or metadata
 	hasResponse // other fields of a model's response
-	hasID       // other than its number
+	hasID       // its ID is not its sequence number
 	isComplete
 	isInterrupted
 )
 
+// flagsOf returns the flags of an event. The order of the conditions is that of the constants from hasUTC on.
 func flagsOf(ev *Event) eventFlags {
 	flags := isPacked
 	var digits [20]byte
@@ -111,15 +112,15 @@ func flagsOf(ev *Event) eventFlags {
 	return flags
 }
 
-// common reports whether an event has only fields that a pack has a form for. What those hold is
-// another matter.
+// common reports whether the codec supports all fields that the event uses. It does not check the values in these
+// fields: the codec sets odd if it does not support a value.
 func common(ev *Event) bool {
 	a := &ev.Actions
 	if len(a.ArtifactDelta) > 0 || len(a.RequestedToolConfirmations) > 0 || a.TransferToAgent != "" || a.Exit != nil ||
 		a.SkipSummarization || a.Escalate {
 		return false
 	}
-	if s := ev.Timestamp.Unix(); s < -1<<33 || s > 1<<33 { // for nanoseconds
+	if s := ev.Timestamp.Unix(); s < -1<<33 || s > 1<<33 { // the nanoseconds must fit into an int64
 		return false
 	}
 	loc := ev.Timestamp.Location()
@@ -128,18 +129,19 @@ func common(ev *Event) bool {
 		ev.LogprobsResult == nil && ev.AvgLogprobs == 0 && !ev.Partial
 }
 
-// codec writes the events of a pack, or reads them, with the same functions, so that each field stands here once. A codec that
-// writes does not change the events.
+// codec writes the events of a pack or reads them. Both directions use the same functions, so that each field is
+// listed once. A codec that writes does not change the events.
 type codec struct {
 	*book
 	reads   bool
-	buf     []byte // what was written, or what is left to read
-	at      int64  // when the last event was, in nanoseconds since 1970
+	buf     []byte // the bytes written so far, or the bytes left to read
+	at      int64  // the timestamp of the last event, in nanoseconds since 1970
 	address Address
-	said    string // the first text of the event under way
-	odd     bool   // that event has what a pack has no form for
+	said    string // the first text of the current event
+	odd     bool   // the codec does not support a value of the current event
 }
 
+// event writes or reads one event. It writes the difference from the timestamp and the address of the last event.
 func (c *codec) event(ev *Event, flags eventFlags) {
 	if flags&hasID != 0 {
 		c.text(&ev.ID)
@@ -188,7 +190,7 @@ func (c *codec) event(ev *Event, flags eventFlags) {
 	}
 }
 
-// fresh returns what p points to; for a reader it makes that first.
+// fresh returns *p. A codec that reads first sets *p to a new value.
 func fresh[T any](c *codec, p **T) *T {
 	if c.reads {
 		*p = new(T)
@@ -196,7 +198,7 @@ func fresh[T any](c *codec, p **T) *T {
 	return *p
 }
 
-// count writes a number that is not negative and returns it, or returns the one that it has read.
+// count writes n, which is not negative, and returns it. A codec that reads ignores n and returns the number that it reads.
 func (c *codec) count(n int) int {
 	if !c.reads {
 		c.buf = binary.AppendUvarint(c.buf, uint64(n))
@@ -216,7 +218,7 @@ func varint[N ~int | ~int32 | ~int64](c *codec, n *N) {
 	c.buf, *n = c.buf[size:], N(read)
 }
 
-// bytes reads some bytes, which the pack shares.
+// bytes reads n bytes. The result shares the memory of the pack.
 func (c *codec) bytes(n int) []byte {
 	b := c.buf[:n]
 	c.buf = c.buf[n:]
@@ -231,7 +233,7 @@ func (c *codec) text(s *string) {
 	}
 }
 
-// name is text, for texts that occur often.
+// name does what text does, for texts that occur often: it writes an index into the book's names if it can.
 func (c *codec) name(s *string) {
 	i := -1
 	if !c.reads {
@@ -247,7 +249,7 @@ func (c *codec) name(s *string) {
 	}
 }
 
-// mark writes data as it differs from that of the first mark of its kind.
+// mark writes the kind of a mark, and how its data differs from the data of the first mark of this kind.
 func (c *codec) mark(m *mark.Mark) {
 	c.name((*string)(&m.Kind))
 	n := c.count(len(m.Data))
@@ -266,7 +268,7 @@ func (c *codec) mark(m *mark.Mark) {
 		c.buf = appendDiff(c.buf, m.Data, other)
 		return
 	}
-	for m.Data = make([]byte, 0, n); len(m.Data) < n; { // what appendDiff has written
+	for m.Data = make([]byte, 0, n); len(m.Data) < n; { // reverses appendDiff
 		if same := c.count(0); same > 0 {
 			m.Data = append(m.Data, other[len(m.Data):len(m.Data)+same]...)
 		}
@@ -274,10 +276,10 @@ func (c *codec) mark(m *mark.Mark) {
 	}
 }
 
-// appendDiff appends data as it differs from another one: by turns how many bytes are as
-// those in the same place there, and bytes that are not.
+// appendDiff appends the difference between data and other. By turns it writes the number of bytes that equal
+// the bytes at the same index of other, and a counted run of bytes that differ.
 func appendDiff(dst, data, other []byte) []byte {
-	const least = 4 // bytes that are worth a turn
+	const least = 4 // a shorter run of equal bytes is written as if it differed
 	other = other[:min(len(other), len(data))]
 	for i := 0; i < len(data); {
 		from := i
@@ -295,6 +297,7 @@ func appendDiff(dst, data, other []byte) []byte {
 	return dst
 }
 
+// usage writes or reads the token counts. It sets odd for the details that it does not support.
 func (c *codec) usage(u *genai.GenerateContentResponseUsageMetadata) {
 	for _, n := range [...]*int32{&u.CachedContentTokenCount, &u.CandidatesTokenCount, &u.PromptTokenCount, &u.ThoughtsTokenCount,
 		&u.ToolUsePromptTokenCount, &u.TotalTokenCount} {
@@ -327,7 +330,7 @@ func (c *codec) content(x *genai.Content) {
 	}
 }
 
-// commonPart is what common is for a part of a content.
+// commonPart does for a part of a content what common does for an event.
 func commonPart(p *genai.Part) bool {
 	if p == nil || p.MediaResolution != nil || p.CodeExecutionResult != nil || p.ExecutableCode != nil || p.FileData != nil ||
 		p.InlineData != nil || p.VideoMetadata != nil || p.ToolCall != nil || p.ToolResponse != nil ||
@@ -377,7 +380,7 @@ func (c *codec) part(p *genai.Part) {
 	}
 }
 
-// values reads nil where the map is empty.
+// values writes or reads a map. It reads an empty map as nil. depth is how deep the map is nested.
 func (c *codec) values(m *map[string]any, depth int) {
 	n := c.count(len(*m))
 	if !c.reads {
@@ -407,11 +410,12 @@ const (
 	isInt
 	isUint
 	isText
-	isSaid // the first text of the event
+	isSaid // equal to the first text of the event, which is not repeated
 	isList
 	isMap
 )
 
+// write writes the value of a map or list. It sets odd if the codec does not support the value.
 func (c *codec) write(v any, depth int) {
 	kind := func(k byte) { c.buf = append(c.buf, k) }
 	switch x := v.(type) {
@@ -462,6 +466,7 @@ func (c *codec) write(v any, depth int) {
 	}
 }
 
+// read reads a value that write has written.
 func (c *codec) read() any {
 	switch kind := c.bytes(1)[0]; kind {
 	case isFalse, isTrue:
@@ -498,7 +503,7 @@ func (c *codec) read() any {
 	return nil
 }
 
-// sameStart is how long the common beginning of two addresses is.
+// sameStart returns the length of the common beginning of two addresses, in bytes.
 func sameStart(a, b Address) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {

@@ -9,40 +9,40 @@ import (
 	"sync/atomic"
 )
 
-// pageSize is how many older events are a page, and maxAhead how many pages are read at once at
-// most.
+// pageSize is the number of events in a page. maxPrefetched is the largest number of pages that are read from the
+// store at once.
 const (
 	pageSize      = 64
 	maxPrefetched = 8
 )
 
-// pager are events of a view that are read from their store when somebody looks at
-// them, page by page. The pages that were looked at last are kept, as many as the view's
-// share of the memory holds, and two at least.
+// pager is a reader of the events of a view that are not in memory. It reads them from the store page by page when
+// a caller asks for them. It keeps the pages that were used last, at least two, within the view's share of the
+// memory (see windowShare).
 type pager struct {
 	load    func(first, last int64) ([]*Event, error)
 	outline func(first, last int64) ([]*Event, error)
 
 	mu            sync.Mutex // held while pages are read
 	pages         map[int64]*page
-	weight        int           // of all pages
-	next          int64         // the page behind those that were read last
-	prefetched    int           // how many those were
-	reads         int64         // counts looks at a page
-	cachesOutline bool          // the outlines that are read
-	outlineCache  *outlineCache // those; nil if there are none
-	err           atomic.Pointer[error]
+	weight        int                   // the sum of the weights of all pages
+	next          int64                 // the number of the page after the pages that were read last
+	prefetched    int                   // how many pages were read last
+	reads         int64                 // counts the uses of pages, as a clock for lastRead
+	cachesOutline bool                  // see View.CacheOutline
+	outlineCache  *outlineCache         // nil until an outline is cached
+	err           atomic.Pointer[error] // the first failure of the store; nil if there was none
 }
 
 // page holds the events from (n*pageSize)+1 on, for the n-th page.
 type page struct {
 	evs      []*Event
 	weight   int
-	lastRead int64 // when it was looked at last
+	lastRead int64 // the value of pager.reads when the page was last used
 }
 
-// at is the event with a sequence number; last is that of the last older one, as the
-// caller knows it.
+// at returns the event with a sequence number. last is the sequence number of the last event that is not in
+// memory; at reads no event after it.
 func (o *pager) at(seq, last int64) *Event {
 	n := (seq - 1) / pageSize
 	i := int(seq - 1 - n*pageSize)
@@ -59,9 +59,9 @@ func (o *pager) at(seq, last int64) *Event {
 	return p.evs[i]
 }
 
-// read loads a page, and with it those behind it if the pages are read in their order: twice as
-// many as before, as long as they are light. After the first failure no other one is tried: whoever
-// goes through a long log must not wait for a lost store page after page.
+// read loads the n-th page. If the caller reads the pages in order, read also loads the pages after it: twice as many
+// as the last time, as long as they are light. After the first failure, it does not ask the store again, because the
+// reader of a long log must not wait for a lost store once per page. It returns nil if it fails.
 func (o *pager) read(n, last int64) *page {
 	count := 1
 	if n == o.next && o.prefetched > 0 && o.pages[n-1] != nil {
@@ -87,7 +87,7 @@ func (o *pager) read(n, last int64) *page {
 	return o.pages[n]
 }
 
-// store holds a page that was read.
+// store keeps a page that was read, in place of an earlier copy of it.
 func (o *pager) store(n int64, evs []*Event) {
 	p := &page{evs: evs, lastRead: o.reads}
 	for _, ev := range evs {
@@ -100,7 +100,7 @@ func (o *pager) store(n int64, evs []*Event) {
 	o.weight += p.weight
 }
 
-// readEvents reads events that are in the store; nil if that fails now or did before.
+// readEvents reads the events first to last from the store. It returns nil if the store fails, or failed before.
 func readEvents(load func(first, last int64) ([]*Event, error), first, last int64,
 	failed *atomic.Pointer[error]) []*Event {
 	if failed.Load() != nil {
@@ -118,8 +118,7 @@ func readEvents(load func(first, last int64) ([]*Event, error), first, last int6
 	return evs
 }
 
-// evict forgets the page that nobody has looked at for the longest time, but not the
-// n-th.
+// evict drops the page that was unused for the longest time, but not the n-th page.
 func (o *pager) evict(n int64) {
 	oldest := int64(-1)
 	for i, p := range o.pages {
@@ -131,7 +130,7 @@ func (o *pager) evict(n int64) {
 	delete(o.pages, oldest)
 }
 
-// unreadable stands for an event that could not be read.
+// unreadable returns an event with the error of the store, in place of an event that could not be read.
 func (o *pager) unreadable(seq int64) *Event {
 	ev := &Event{Seq: seq}
 	ev.ErrorCode, ev.ErrorMessage = "UNREADABLE", (*o.err.Load()).Error()

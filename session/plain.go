@@ -28,7 +28,7 @@ func (notJSONError) Error() string {
 
 func (notJSONError) Is(target error) bool { return target == ErrInvalid }
 
-// exact is where float64 begins to leave out integers.
+// exact is 2^53. Above it, float64 cannot represent every integer.
 const exact = 1 << 53
 
 // Plain converts a value to the form that the state holds: written as JSON by encoding/json and read again.
@@ -37,7 +37,7 @@ const exact = 1 << 53
 // becomes base64 text, a time.Duration a number of nanoseconds, a struct a map by the names of its JSON,
 // and a nil map or slice nil.
 //
-// Plain returns a value that is plain already unchanged, without an allocation. The error wraps
+// Plain returns a value that is already plain as it is, without an allocation. The error wraps
 // [ErrNotJSON].
 func Plain(v any) (any, error) { return plain(v, 0) }
 
@@ -51,15 +51,15 @@ func Normalize(state map[string]any) (map[string]any, error) {
 	return state, nil
 }
 
-// normalize is Normalize. It tells whether it has made a copy.
+// normalize does the same as Normalize, and also reports whether it has made a copy.
 func normalize(state map[string]any) (_ map[string]any, copied bool, err error) {
-	if len(state) == 0 { // to begin a range over a map takes longer
+	if len(state) == 0 { // faster than to begin a range over a map
 		return state, false, nil
 	}
 	all, first, left := state, "", len(state)
 	for key, v := range state {
 		if left--; isPlain(v, 0) && isKey(key) {
-			if left == 0 { // to look for another one takes longer
+			if left == 0 { // faster than to let the range search for another key
 				break
 			}
 			continue
@@ -72,7 +72,7 @@ func normalize(state map[string]any) (_ map[string]any, copied bool, err error) 
 			failed = fmt.Errorf("a key must be UTF-8 without a zero byte; %w", ErrNotJSON)
 		}
 		switch {
-		case failed != nil && (err == nil || key < first): // whatever the order of the map
+		case failed != nil && (err == nil || key < first): // report the first key in the alphabet, because the order of a map is random
 			first, err = key, keyError(key, failed)
 		case failed == nil && !copied:
 			all, copied = maps.Clone(state), true
@@ -114,7 +114,8 @@ func (e *Event) Normalize() error {
 	return e.Actions.Normalize()
 }
 
-// writable is about the parts of an event that a program fills in as it likes.
+// writable returns an error if a part of the event, other than its state delta, has no JSON form. It checks the
+// parts that a program can fill with any value.
 func (e *Event) writable() error {
 	if f := e.AvgLogprobs; f-f != 0 {
 		return fmt.Errorf("average log probability: %w", hasJSON(f))
@@ -127,7 +128,7 @@ func (e *Event) writable() error {
 			return fmt.Errorf("custom metadata: %w", err)
 		}
 	}
-	if len(e.Actions.RequestedToolConfirmations) > 0 { // to begin a range over a map takes longer
+	if len(e.Actions.RequestedToolConfirmations) > 0 { // faster than to begin a range over a map
 		for id, c := range e.Actions.RequestedToolConfirmations {
 			if err := hasJSON(c.Payload); err != nil {
 				return fmt.Errorf("payload of the confirmation %q: %w", id, err)
@@ -170,12 +171,12 @@ func hasJSON(v any) error {
 	return nil
 }
 
-// around is more than the lists and objects that are around a value in the JSON of an event, an export or an answer.
-// encoding/json reads no more than 10,000 in each other.
+// around is a bound for the lists and objects that enclose a value in the JSON of an event, an export or an answer.
+// encoding/json reads at most 10,000 levels of nesting.
 const around = 100
 
-// encodable is the part of a state that JSON can hold, as [Plain] has it. The map is
-// changed.
+// encodable removes the values that JSON cannot hold from a state, makes the others plain (see [Plain]), and returns
+// the same map.
 func encodable(state map[string]any) map[string]any {
 	for key, v := range state {
 		switch p, err := Plain(v); {
@@ -190,10 +191,11 @@ func encodable(state map[string]any) map[string]any {
 
 func keyError(key string, err error) error { return fmt.Errorf("state key %q: %w", key, err) }
 
-// maxNesting is how deep a value is looked into before encoding/json does, which knows a
-// value that contains itself.
+// maxNesting is how many levels of a value this package checks itself. It passes deeper values to encoding/json,
+// which detects a value that contains itself.
 const maxNesting = 1000
 
+// isPlain reports whether a value has the form of [Plain] already. It returns false for a value that is nested too deeply.
 func isPlain(v any, depth int) bool {
 	switch x := v.(type) {
 	case nil, bool:
@@ -225,8 +227,8 @@ func isPlain(v any, depth int) bool {
 	return false
 }
 
-// isPlainFloat reports whether a number is not one of the integers that have a type of
-// their own.
+// isPlainFloat reports whether the plain form of a number is a float64. It is false for large integers, which are
+// an int64 or a uint64, and for numbers that JSON cannot hold.
 func isPlainFloat(f float64) bool {
 	p, err := plainFloat(f)
 	_, is := p.(float64)
@@ -240,7 +242,7 @@ func plain(v any, depth int) (any, error) {
 	return plainOf(v, depth)
 }
 
-// plainOf is the plain form of a value that is not plain, or not known to be.
+// plainOf returns the plain form of a value. The caller has found that the value is not plain, or has not checked it.
 func plainOf(v any, depth int) (any, error) {
 	switch x := v.(type) {
 	case nil, bool:
@@ -299,7 +301,7 @@ func plainMap(m map[string]any, depth int) (any, error) {
 	return all, nil
 }
 
-// validText is a text as JSON has it.
+// validText returns a text with the invalid UTF-8 replaced, as encoding/json does it.
 func validText(s string) string { return string([]rune(s)) }
 
 func plainInt(i int64) any {
@@ -316,9 +318,9 @@ func plainUint(u uint64) any {
 	return plainInt(int64(u))
 }
 
-// plainFloat makes an integer of a large number that is one. JSON does not tell the two
-// apart, and the shortest digits that encoding/json writes for a float64 are those of
-// another integer.
+// plainFloat converts a large float64 to an int64 or a uint64 with the same value. Otherwise its value could change
+// when it is stored, because encoding/json writes the shortest digits for a float64, and read as an integer these can
+// be another number.
 func plainFloat(f float64) (any, error) {
 	switch {
 	case f-f != 0:
@@ -328,7 +330,7 @@ func plainFloat(f float64) (any, error) {
 	case f >= math.MaxInt64: // as a float64 it is 2^63
 		return uint64(f), nil
 	}
-	return int64(f), nil // from 2^53 on there are no fractions
+	return int64(f), nil // from 2^53 on, a float64 has no fraction
 }
 
 // PlainJSON reads a JSON value and returns it in the form of [Plain].
@@ -339,7 +341,7 @@ func PlainJSON(data []byte) (any, error) {
 	} else if err != nil && !json.Valid(data) {
 		return nil, err
 	}
-	dec := json.NewDecoder(bytes.NewReader(data)) // an integer has more digits than a float64, or a number is out of range
+	dec := json.NewDecoder(bytes.NewReader(data)) // an integer may have more digits than a float64, or a number is out of range
 	dec.UseNumber()
 	if err := dec.Decode(&v); err != nil {
 		return nil, err
@@ -385,6 +387,7 @@ func withNumbers(v any) (_ any, err error) {
 	return v, nil
 }
 
+// number returns the plain form of a JSON number.
 func number(text string) (any, error) {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
@@ -402,7 +405,8 @@ func number(text string) (any, error) {
 	return plainFloat(f)
 }
 
-// restore gives the state delta and the metadata of an event that was read from JSON the digits of that JSON.
+// restore decodes the state delta and the metadata of an event again from its JSON if a number in them may have lost
+// digits.
 func (e *Event) restore(data []byte) error {
 	if !mayLoseDigits(e.Actions.StateDelta) && !mayLoseDigits(e.CustomMetadata) {
 		return nil
@@ -423,7 +427,7 @@ func (e *Event) restore(data []byte) error {
 // exactMap reads an object in the form of [Plain].
 type exactMap map[string]any
 
-// UnmarshalJSON reads the object, and adds it to one that was read before, as encoding/json does.
+// UnmarshalJSON reads the object. If the map has values already, it adds to them, as encoding/json does.
 func (m *exactMap) UnmarshalJSON(data []byte) error {
 	v, err := PlainJSON(data)
 	if err != nil {

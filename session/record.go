@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// record is one stored session. Its lock is the only one that appending to it
-// takes, but for shared keys.
+// record is one stored session. Appending locks only its mu, and for app: and user: keys also the scopes that
+// sessions share.
 type record struct {
 	service *memory
 	key     sessionKey
@@ -25,7 +25,7 @@ type record struct {
 	updated time.Time
 	deleted bool
 	lease   leaseState
-	changed chan struct{} // closed by the next append; nil if nobody waits
+	changed chan struct{} // closed by the next append or the deletion; nil if no goroutine waits
 }
 
 // scope is state that several sessions share.
@@ -46,6 +46,7 @@ func (s *scope) copyTo(dst map[string]any) {
 	maps.Copy(dst, s.values)
 }
 
+// put sets a key of a map; the value nil removes the key.
 func put(m map[string]any, key string, value any) {
 	if value == nil {
 		delete(m, key)
@@ -69,7 +70,7 @@ func (r *record) append(ctx context.Context, s Session, v *View, evs ...*Event) 
 	if r.deleted {
 		return ErrNotFound
 	}
-	if r.service.leases.Load() > 0 { // only then can the context hold one
+	if r.service.leases.Load() > 0 { // otherwise the context cannot have a lease
 		if err := r.checkLease(ctx); err != nil {
 			return err
 		}
@@ -94,9 +95,9 @@ func (r *record) append(ctx context.Context, s Session, v *View, evs ...*Event) 
 	return nil
 }
 
-// add adds an event that may be added. r.mu is held.
+// add adds an event that append or Start has checked. If v is a view of r, it shows the event afterwards. r.mu is held.
 func (r *record) add(v *View, ev *Event) {
-	if next := r.last() + 1; ev.Seq != next { // else others may be reading it: see below
+	if next := r.last() + 1; ev.Seq != next { // no needless write: others may read an event that the caller has applied
 		ev.Seq = next
 	}
 	if ev.ID == "" {
@@ -108,7 +109,7 @@ func (r *record) add(v *View, ev *Event) {
 	r.updated = ev.Timestamp
 	if v == nil || v.rec != r {
 		r.take(ev, nil)
-		if v != nil && v.LastSeq() < ev.Seq { // else the caller has applied it already
+		if v != nil && v.LastSeq() < ev.Seq { // else the caller has already applied the event
 			v.Apply(ev)
 		}
 		return
@@ -117,12 +118,12 @@ func (r *record) add(v *View, ev *Event) {
 	defer v.mu.Unlock()
 	if !v.log.isSnapshot {
 		r.take(ev, nil)
-		if v.seq.Load() < ev.Seq { // else the caller has applied it already
+		if v.seq.Load() < ev.Seq { // else the caller has already applied the event
 			v.appendEvent(ev)
 		}
 		return
 	}
-	for i := v.seq.Load() + 1; i < ev.Seq; i++ { // missed, where the Seq was preset
+	for i := v.seq.Load() + 1; i < ev.Seq; i++ { // the caller preset a later Seq, so the view has missed the events before it
 		v.updateAfter(r.log.at(int(i - 1)))
 	}
 	r.take(ev, v)
@@ -132,10 +133,10 @@ func (r *record) add(v *View, ev *Event) {
 	v.notify(ev)
 }
 
-// take takes an event into the log, and its delta into the stored state, and into that of the view
-// that follows it if there is one. r.mu is held, and v.mu.
+// take adds an event to the log and its delta to the stored state. If v is not nil, take also adds the delta to the
+// state of v. r.mu is held, and v.mu if v is not nil.
 func (r *record) take(ev *Event, v *View) {
-	if len(ev.Actions.StateDelta) > 0 { // to begin a range over a map takes longer
+	if len(ev.Actions.StateDelta) > 0 { // faster than to begin a range over a map
 		for key, value := range ev.Actions.StateDelta {
 			if isDurable(key) {
 				r.set(key, value)
@@ -148,7 +149,7 @@ func (r *record) take(ev *Event, v *View) {
 	r.log.append(ev.Kept())
 }
 
-// set writes one lasting key. r.mu is held, or r is not shared yet.
+// set writes one durable key. r.mu is held, or no other goroutine has r yet.
 func (r *record) set(key string, value any) {
 	switch {
 	case strings.HasPrefix(key, KeyPrefixApp):
@@ -160,7 +161,7 @@ func (r *record) set(key string, value any) {
 	}
 }
 
-// view takes a snapshot of the whole session.
+// view returns a snapshot of the whole session.
 func (r *record) view() *View {
 	r.mu.Lock()
 	defer r.mu.Unlock()

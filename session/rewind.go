@@ -8,15 +8,16 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// logKeys are what a view knows by the keys of the log's own.
+// logKeys is what a view has read from the log's own keys. These are state keys with the prefix [mark.KeyPrefix] that
+// the state does not show.
 type logKeys struct {
-	complete   bool
-	run        string // mark.KeyRun
-	superseded mark.Spans
-	gaps       hiddenRanges
+	complete   bool         // mark.KeyNoted is set
+	run        string       // mark.KeyRun
+	superseded mark.Spans   // mark.KeySuperseded
+	gaps       hiddenRanges // the same as superseded; nil if the log itself omits these events
 }
 
-// adoptLogKeys moves the log's own keys out of the state that a store has read.
+// adoptLogKeys moves the log's own keys from the state, as a store has read it, to v.logKeys.
 func (v *View) adoptLogKeys() {
 	for _, key := range [...]string{mark.KeyNoted, mark.KeySuperseded, mark.KeyRun} {
 		if val, ok := v.state.values[key]; ok {
@@ -26,7 +27,7 @@ func (v *View) adoptLogKeys() {
 	}
 }
 
-// setLogKey takes in one of the log's own keys.
+// setLogKey sets one of the log's own keys.
 func (v *View) setLogKey(key string, val any) {
 	switch text, _ := val.(string); key {
 	case mark.KeyNoted:
@@ -36,16 +37,16 @@ func (v *View) setLogKey(key string, val any) {
 	case mark.KeySuperseded:
 		var s mark.Spans
 		if s.UnmarshalText([]byte(text)) != nil {
-			return // somebody else's: to show too much is the lesser evil
+			return // another program wrote the key; to show superseded events is better than to hide others
 		}
 		v.superseded, v.gaps = s, newHiddenRanges(s)
-		if !v.log.window.isContiguous() { // somebody else's session, which has left some out
+		if !v.log.window.isContiguous() { // a store outside this project has left out events
 			v.hideSuperseded()
 		}
 	}
 }
 
-// hideSuperseded makes the log anew, without what is superseded.
+// hideSuperseded replaces the log of the view by a copy without superseded events.
 func (v *View) hideSuperseded() {
 	var log eventLog
 	for ev := range v.log.window.All() {
@@ -79,14 +80,15 @@ func (v *View) Log() Events {
 	return &w
 }
 
-// rewindState is what a rewound view knows of the keys that events have written.
+// rewindState is the progress of the replay in a rewound view.
 type rewindState struct {
-	original *View // that was rewound
-	visible  int64 // the last event that is shown; 0: all are, -1: none
-	notified int64 // the last event that its followers know; 0: all are known, -1: none
-	writes   map[scopedKey]keyWrite
+	original *View                  // the view that Rewind was called on
+	visible  int64                  // the Seq of the last event that is shown; 0: all are shown, -1: none
+	notified int64                  // the Seq of the last event that followers were notified of; 0: of all, -1: of none
+	writes   map[scopedKey]keyWrite // for each key, the write with the highest Seq so far
 }
 
+// scopedKey is a state key. For an iteration: key, owner is the loop iteration that it lives in.
 type scopedKey struct {
 	owner Address
 	key   string
@@ -126,7 +128,7 @@ func (v *View) Rewind(to int64, state map[string]any) *View {
 }
 
 // Replay applies an event of a rewound view's log again. Events of parallel branches may come in another
-// order than before: if several wrote a key, the one with the highest Seq counts. Replay does nothing in a
+// order than before. If several events wrote a key, the one with the highest Seq counts. Replay does nothing in a
 // view that was not rewound. It does not call followers; [View.NotifyReplayed] does, in the order of the log.
 func (v *View) Replay(ev *Event) {
 	v.mu.Lock()
@@ -139,7 +141,7 @@ func (v *View) Replay(ev *Event) {
 		p.visible = ev.Seq
 	}
 	if ev.Mark != nil && ev.Mark.Kind == mark.KindRunResumed {
-		return // it undoes what is not replayed
+		return // its delta resets what superseded events wrote, and those are not replayed
 	}
 	for k, val := range ev.Actions.StateDelta {
 		if isShared(k) || strings.HasPrefix(k, mark.KeyPrefix) {
@@ -149,8 +151,8 @@ func (v *View) Replay(ev *Event) {
 	}
 }
 
-// latestValue is the value that a key has after an event wrote it, be it the event's or
-// that of a later one which was here before.
+// latestValue returns the value of a key after ev wrote it. That is val, or the value of an event with a higher Seq
+// that was replayed before.
 func (p *rewindState) latestValue(key string, val any, ev *Event) any {
 	sk := scopedKey{key: key}
 	if strings.HasPrefix(key, KeyPrefixIteration) {
@@ -163,7 +165,7 @@ func (p *rewindState) latestValue(key string, val any, ev *Event) any {
 	return val
 }
 
-// afterAppend notes an event that was appended while others may still be replayed.
+// afterAppend records the writes of a new event, because older events may still be replayed after it.
 func (p *rewindState) afterAppend(ev *Event) {
 	p.visible, p.notified = 0, 0
 	for k, val := range ev.Actions.StateDelta {
@@ -171,7 +173,7 @@ func (p *rewindState) afterAppend(ev *Event) {
 	}
 }
 
-// isShared reports whether other sessions have the key too.
+// isShared reports whether sessions share the key: it begins with app: or user:.
 func isShared(key string) bool {
 	return strings.HasPrefix(key, KeyPrefixApp) || strings.HasPrefix(key, KeyPrefixUser)
 }

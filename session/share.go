@@ -7,8 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// How many bytes of events the views of runs under way hold in memory, as [Event.Weight] counts them;
-// those before them are in the store. Each has its share, and leastWindow at least.
+// windowsWeight is how many bytes of events the views of all active runs together keep in memory, as
+// [Event.Weight] counts them. Older events are only in the store. Each view may keep an equal share, and at least
+// minWindow bytes.
 const (
 	windowsWeight = 8 << 20
 	minWindow     = 8 << 10
@@ -25,7 +26,7 @@ func (v *View) ShareEvents() (end func()) {
 	return func() { windowCount.Add(-1) }
 }
 
-// windowShare is what one view may hold.
+// windowShare returns how many bytes of events one view may keep in memory.
 func windowShare() int {
 	return max(minWindow, windowsWeight/max(1, int(windowCount.Load())))
 }

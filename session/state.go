@@ -10,12 +10,12 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// iterationValue is an iteration: key with the loop iteration that it lives in.
+// iterationValue is the value of an iteration: key in one loop iteration, its owner.
 type iterationValue struct {
 	owner Address
 	key   string
 	value any
-	size  int64 // of both; 0 if nobody has asked
+	size  int64 // see entrySize; 0 until a caller asks for it
 }
 
 // stateView is a view's state as a step sees it. An empty address sees the newest
@@ -81,9 +81,8 @@ func (v *View) setValue(key string, value any, at Address) {
 	v.state.setKey(key, value)
 }
 
-// iterationValue finds the value of an iteration: key that a step sees, which is
-// that of the innermost loop, or for an empty address the newest; nil if there
-// is none.
+// iterationValue returns the value of an iteration: key that a step sees; nil if there is none. A step sees the
+// value of the innermost loop around it. An empty address sees the newest value.
 func (s *viewState) iterationValue(key string, at Address) *iterationValue {
 	var found *iterationValue
 	for i := range s.iterationValues {

@@ -13,7 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// setKey writes one key that is in no iteration. v.mu is held.
+// setKey writes one key without the prefix iteration:; nil removes it. v.mu is held.
 func (s *viewState) setKey(key string, value any) {
 	s.asMap = nil
 	if s.sizes != nil {
@@ -29,7 +29,7 @@ func (s *viewState) setKey(key string, value any) {
 	s.values[key] = value
 }
 
-// updateSize keeps up the sizes of keys, and their sum. v.mu is held.
+// updateSize updates the recorded size of a key, and the sum of all sizes. v.mu is held.
 func (s *viewState) updateSize(key string, value any) {
 	n := entrySize(key, value)
 	s.size += n - s.sizes[key]
@@ -59,8 +59,8 @@ func (s stateView) Map() map[string]any {
 	return all
 }
 
-// Size returns the [StateSize] of the state. A loop asks after each step, and a state can be large:
-// it is measured once, and after that kept up as keys are written.
+// Size returns the [StateSize] of the state. A loop asks for it after each step, and a state can be large, so Size
+// measures the state once. After that, each write of a key updates the size.
 func (s stateView) Size() int64 {
 	s.view.mu.Lock()
 	defer s.view.mu.Unlock()
@@ -74,7 +74,7 @@ func (s stateView) Size() int64 {
 	for i := range s.view.state.iterationValues {
 		sv := &s.view.state.iterationValues[i]
 		if s.view.state.iterationValue(sv.key, s.address) != sv {
-			continue // another one is seen in its place
+			continue // the step sees another value of this key
 		}
 		if sv.size == 0 {
 			sv.size = entrySize(sv.key, sv.value)
@@ -149,7 +149,7 @@ func (v *View) Change(ev *Event) StateChange {
 	for key, value := range ev.Actions.StateDelta {
 		switch {
 		case strings.HasPrefix(key, mark.KeyPrefix):
-			continue // in no state
+			continue // a key of the log itself, which the state does not show
 		case strings.HasPrefix(key, KeyPrefixIteration):
 			if sv := v.state.iterationValue(key, ev.Address); sv != nil && sv.owner == ev.Address.loop() {
 				c.After -= entrySize(key, sv.value)
@@ -195,7 +195,7 @@ func StateSize(v any) int64 {
 	return int64(len(b))
 }
 
-// entrySize returns the size of a key with its value; 0 for the value nil, which no state has.
+// entrySize returns the size of a key with its value, in bytes. It is 0 for the value nil, which removes a key.
 func entrySize(key string, value any) int64 {
 	if value == nil {
 		return 0

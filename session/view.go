@@ -10,52 +10,51 @@ import (
 	"time"
 )
 
-// View is the Session that the services of this project return: a snapshot of the log
-// and the state, to which its holder's own appends are added. It is safe for concurrent
-// use by the agents of one run.
+// View is the Session that the services of this project return: a snapshot of the log and the state, plus the
+// events that its holder appends. It is safe for concurrent use by the agents of one run.
 type View struct {
 	appName, userID, id string
-	rec                 *record // the in-memory service's own; nil elsewhere
+	rec                 *record // the record in the in-memory service; nil for other services
 
 	mu        sync.Mutex
 	log       viewLog
-	seq       atomic.Int64 // written under mu, read without
+	seq       atomic.Int64 // written under mu, read without it
 	state     viewState
 	updated   time.Time
 	logOnly   bool         // see RequireLog
 	logKeys                // the log's own keys
-	rewind    *rewindState // of a rewound view; else nil
+	rewind    *rewindState // nil if the view is not rewound
 	followers followers
 }
 
-// viewLog has the events of a view.
+// viewLog is the log of a view.
 type viewLog struct {
 	window      window
-	weight      int   // of the events in memory
+	weight      int   // of the events in memory, in bytes
 	pendingFrom int64 // the first event that the store does not have yet; 0: the store has all
 	isSnapshot  bool  // the window is a snapshot of the record's log
 	stateOnly   bool  // the view keeps no events
 }
 
-// viewState has the state of a view.
+// viewState is the state of a view.
 type viewState struct {
 	values          map[string]any
 	asMap           map[string]any   // a copy of values for readers; nil until the first reader asks
-	sizes           map[string]int64 // of the keys; nil until the first caller asks for the size
+	sizes           map[string]int64 // of each key in values, in bytes; nil until the first caller asks for the size
 	size            int64
 	iterationValues []iterationValue
 }
 
-// followers has the followers of a view.
+// followers is the list of the followers of a view.
 type followers struct {
 	list   []*follower
-	buffer []byte // for the JSON that they get
+	buffer []byte // for the JSON that they receive; reused for each event
 }
 
 // ViewConfig describes a session to [NewView].
 type ViewConfig struct {
 	AppName, UserID, SessionID string
-	// State includes app: and user: keys. The view keeps the map, makes its values plain
+	// State includes app: and user: keys. The view owns the map from then on: it makes the values plain
 	// (see [Plain]), and removes those that JSON cannot hold.
 	State map[string]any
 	// Events are the events that the view shows, oldest first.
@@ -77,7 +76,7 @@ type ViewConfig struct {
 	StateOnly bool
 }
 
-// NewView returns a session for a store that has read it, or for tests.
+// NewView returns a View of a session that a store has read. Tests use it too.
 func NewView(cfg ViewConfig) *View {
 	v := &View{
 		appName: cfg.AppName, userID: cfg.UserID, id: cfg.SessionID,
@@ -207,7 +206,7 @@ func (v *View) Apply(ev *Event) {
 	v.appendEvent(ev)
 }
 
-// appendEvent puts an event at the end of what the view shows. v.mu is held.
+// appendEvent adds an event to the end of the view's log, and its delta to the state. v.mu is held.
 func (v *View) appendEvent(ev *Event) {
 	if v.log.isSnapshot {
 		v.log.window.log, v.log.isSnapshot = v.log.window.log.fork(), false
@@ -219,7 +218,7 @@ func (v *View) appendEvent(ev *Event) {
 	v.updateAfter(ev)
 }
 
-// append puts an event at the end of the log, and drops old events from memory. v.mu is held.
+// append adds an event to the end of the log, and may drop old events from memory. v.mu is held.
 func (l *viewLog) append(ev *Event) {
 	if l.stateOnly {
 		return
@@ -230,11 +229,11 @@ func (l *viewLog) append(ev *Event) {
 	}
 }
 
-// updateAfter takes in an event that is in the log. v.mu is held.
+// updateAfter updates the state and notifies the followers after an event was added to the log. v.mu is held.
 func (v *View) updateAfter(ev *Event) {
 	v.seq.Store(ev.Seq)
 	v.updated = ev.Timestamp
-	if len(ev.Actions.StateDelta) > 0 { // to begin a range over a map takes longer
+	if len(ev.Actions.StateDelta) > 0 { // faster than to begin a range over a map
 		for k, val := range ev.Actions.StateDelta {
 			v.setValue(k, val, ev.Address)
 		}

@@ -4,7 +4,7 @@ package session
 
 // Weight estimates how many bytes of memory the event takes.
 func (e *Event) Weight() int {
-	n := 1 << 10
+	n := 1 << 10 // the structs of the event
 	if e.Content != nil {
 		for _, p := range e.Content.Parts {
 			if p == nil {
@@ -28,10 +28,10 @@ func (e *Event) Weight() int {
 	return n + weightOfValue(e.Actions.StateDelta)
 }
 
-// leastWeight is what a value takes besides what is in it.
+// leastWeight is how many bytes of memory a value takes in addition to its contents.
 const leastWeight = 16
 
-// weightOfValue is Weight for a value of the state.
+// weightOfValue estimates how many bytes of memory a value of the state takes.
 func weightOfValue(v any) int {
 	n := leastWeight
 	switch v := v.(type) {
