@@ -15,13 +15,14 @@ import (
 	"github.com/refrain-dev/refrain/internal/process/procgroup"
 )
 
-// errAnswered ends a program that goes on after its answer.
+// errAnswered is the cause with which Refrain ends a program that still runs after its answer.
 var errAnswered = errors.New("it has answered")
 
-// acpLeave is how long a program has to end by itself when its standard input is closed after its answer.
+// acpLeave is how long a program may still run after its answer, when its standard input is closed. Then it is ended.
 const acpLeave = time.Second
 
-// talk lets a program be asked over the Agent Client Protocol, when it has started. last writes its report.
+// talk connects cmd, which has not started, to a client of the Agent Client Protocol that asks it the prompt. The caller calls
+// last when the program has ended; last writes the report to kept.
 func (p *process) talk(cmd *exec.Cmd, kept *bytes.Buffer, heard func(), doing func(string),
 	kill context.CancelCauseFunc) (last func(), err error) {
 	to, err := cmd.StdinPipe()
@@ -50,7 +51,7 @@ func (p *process) talk(cmd *exec.Cmd, kept *bytes.Buffer, heard func(), doing fu
 		talk.Close()
 		data, err := json.Marshal(talk.Report())
 		if err == nil {
-			_, _ = kept.Write(data) // of what is in it, each is bounded
+			_, _ = kept.Write(data) // each field of the report is bounded
 		}
 	}, nil
 }

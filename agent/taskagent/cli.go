@@ -25,9 +25,9 @@ import (
 // the value:
 //
 //	outcome        ok, partial, denied, limited, not_configured, failed, idle, crashed or no_result
-//	said           the last words
+//	said           the program's last message
 //	session        ID of the program's conversation
-//	continued      ID of the conversation that this one goes on with
+//	continued      ID of the earlier conversation that this one continues
 //	turns          requests to the model
 //	input_tokens, output_tokens, cost
 //	denied         names of the tools that it was not allowed to use
@@ -37,21 +37,23 @@ import (
 //	exit_code, stderr
 //
 // The usage counts in the run's budget. A cost that the program does not report is computed from the price of the model,
-// and is unknown without one. The agent tells the program to spend no more than a budget of cost leaves. Programs check
-// this between their requests, so one request may exceed it. Programs that run at the same time share the rest of the
-// budget.
+// and is unknown without one. If the run has a budget of cost, the agent tells the program to spend at most the rest of it.
+// Programs check this between their requests, so one request may exceed it. Programs that run at the same time share the
+// rest of the budget.
 //
 // A program that reaches MaxTurns or MaxCost has succeeded in part. The step then finishes with the outcome partial,
-// unless the program was denied a tool before. Every outcome other than ok and partial fails the step with a [*CLIError].
+// unless the program was denied a tool before. The outcome denied fails the step unless Denied is "allow". The outcome idle
+// fails it with an error that names the idle timeout. Any other outcome except ok and partial fails the step with a
+// [*CLIError].
 type CLI struct {
 	// Program is claude or codex. Required without ACP.
 	Program string
-	// Wrapper is a program, and its first arguments, that is started in place of Program, with the arguments of Program
-	// after its own, and prints what Program prints: []string{"my-claude"}. They are not templates. Nil starts Program.
+	// Wrapper is a program with its first arguments, such as []string{"my-claude"}. It is started instead of Program, with
+	// Program's arguments after its own, and must print what Program prints. The texts are not templates. Nil starts Program.
 	Wrapper []string
-	// ACP is a program, and its arguments, that speaks the Agent Client Protocol, in place of Program:
-	// []string{"gemini", "--acp"}. They are not templates. The program inherits the variables that programs need to
-	// work, such as PATH and HOME, and those that Inherit names.
+	// ACP is a program with its arguments, such as []string{"gemini", "--acp"}. It is started instead of Program, and must
+	// speak the Agent Client Protocol. The texts are not templates. The program inherits the variables that programs need
+	// to work, such as PATH and HOME, and those that Inherit names.
 	ACP []string
 	// Model is the model's name, as the program spells it; the default is the program's own
 	// choice.
@@ -60,18 +62,19 @@ type CLI struct {
 	// folder) or "all". They select the program's own modes, and with ACP they answer its requests for permission.
 	// Nothing else restricts the program.
 	Permissions string
-	// Allow lists shell commands that the program may run besides, such as "go test ./...". Each simple command of a
-	// line is allowed with any arguments after its first words: go test. A line with a substitution is allowed only as it
-	// stands. Programs then also run commands that only read, such as git diff. It restrains a program that means well, and
-	// is no sandbox: the tests that it runs are its own code. Codex runs every command in a sandbox of its own; Allow opens
-	// the caches of the build programs that it names.
+	// Allow lists shell commands that the program may run in addition, such as "go test ./...". Each simple command of a
+	// line is allowed with any arguments after its first words, which are "go test" in the example. A line with a
+	// substitution is allowed only exactly as it is written. With Allow, programs may also run commands that only read,
+	// such as git diff. Allow guides a program that means well. It is no sandbox, because the tests that the program runs are
+	// code that it has written. Codex runs every command in its own sandbox; for Codex, Allow opens the caches of the build
+	// programs that it names.
 	Allow []string
 	// Denied says whether the step fails if the program was not allowed to use a tool: "fail" (the default) or
 	// "allow". Codex does not report it.
 	Denied string
-	// Unfinished says what follows if the program failed, hung or crashed after it had changed files of a workspace: "fail"
-	// (the default) undoes the changes and fails the step, and "keep" keeps them, and the step finishes with a warning. It
-	// has no effect without [CommandConfig].Around.
+	// Unfinished says what happens if the program failed, hung or crashed after it had changed files of a workspace. "fail"
+	// (the default) undoes the changes and fails the step. "keep" keeps the changes, and the step finishes with a warning.
+	// Unfinished has no effect without [CommandConfig].Around.
 	Unfinished string
 	// MaxTurns limits the requests to the model; 0 sets no limit. Only for claude.
 	MaxTurns int
@@ -165,10 +168,10 @@ func FindCLI(program string) error {
 	return &NoProgramError{Program: program, Install: install}
 }
 
-// cliGrace is how long a coding agent has to end what it has started, after it is asked to end.
+// cliGrace is how long a coding agent may take to end, with the processes that it has started, after it is asked to end.
 const cliGrace = 10 * time.Second
 
-// parseCLI reports what is wrong with a CLI, and sets its defaults.
+// parseCLI checks the CLI of the config, adds its errors to s, and sets its defaults.
 func (a *CommandAgent) parseCLI(s *source) {
 	cfg := &a.cfg
 	c := *cfg.CLI
@@ -237,7 +240,7 @@ func (a *CommandAgent) parseCLI(s *source) {
 	cfg.CleanEnv = cfg.CleanEnv || c.ACP != nil
 }
 
-// program is what is known of it; nil if nothing is.
+// program returns the facts about the program; nil for an unknown Program.
 func (c *CLI) program() *codingcli.Program {
 	if c.ACP != nil {
 		return &codingcli.Program{Read: readACP}
@@ -245,7 +248,7 @@ func (c *CLI) program() *codingcli.Program {
 	return codingcli.Programs[c.Program]
 }
 
-// name is the program's name.
+// name returns the program's name.
 func (c *CLI) name() string {
 	if len(c.ACP) > 0 {
 		return c.ACP[0]
@@ -264,7 +267,8 @@ func (c *CLI) Command() []string {
 	return []string{c.Program}
 }
 
-// asCLI fills in how the process of a coding agent is started. It reserves what the agent is told that it may cost.
+// asCLI fills in the fields of p that start a coding agent. It counts one model call, and reserves the cost that the agent may
+// spend. It returns an error if the budget or the number of model calls is exceeded, or the model's price is unknown.
 func (a *CommandAgent) asCLI(ctx agent.InvocationContext, p *process) error {
 	c, b := a.cfg.CLI, drive.At(ctx).Budget()
 	if err := b.Err(); err != nil {
@@ -311,7 +315,7 @@ func (a *CommandAgent) asCLI(ctx agent.InvocationContext, p *process) error {
 	return nil
 }
 
-// rulesOf returns the rules of command lines; nil without any.
+// rulesOf returns the rules for command lines; nil if there are none.
 func rulesOf(allow []string) *commandrule.Rules {
 	if len(allow) == 0 {
 		return nil

@@ -22,7 +22,7 @@ func free(name string) bool {
 	return len(name) > len(FreePrefix) && strings.HasPrefix(name, FreePrefix)
 }
 
-// checkCode refuses placeholders where their values could be an option, a setting or code.
+// checkCode adds an error to s for each placeholder whose value could become an option, a setting or code.
 func (a *CommandAgent) checkCode(s *source) {
 	if a.cfg.Unsafe {
 		return
@@ -55,8 +55,8 @@ func (a *CommandAgent) checkCode(s *source) {
 	}
 }
 
-// codeArgs reports which arguments a known interpreter reads as code, with each choice for an argument that is one of
-// declared choices.
+// codeArgs reports for each argument whether a known interpreter reads it as code. If a placeholder in an argument has
+// declared choices, codeArgs tries each of them as that argument.
 func (a *CommandAgent) codeArgs() []bool {
 	code := interpreter.Code(a.cfg.Args)
 	for i, t := range a.args {
@@ -75,7 +75,7 @@ func (a *CommandAgent) codeArgs() []bool {
 	return code
 }
 
-// checkOpen refuses names in Open that open no file.
+// checkOpen adds an error to s for each name in Open that opens no file.
 func (a *CommandAgent) checkOpen(s *source) {
 	used := make(map[string]bool)
 	for _, t := range a.args {
@@ -100,14 +100,14 @@ func (a *CommandAgent) checkOpen(s *source) {
 	}
 }
 
-// place is where a value stands in a command.
+// place is the part of a command in which a value stands.
 type place int
 
 const (
-	argument place = iota // or a variable
-	program
-	inCode // an argument or variable that an interpreter reads as code
-	folder // in which the command starts
+	argument place = iota // an argument or a variable
+	program               // the program's name
+	inCode                // an argument or variable that an interpreter reads as code
+	folder                // the working directory
 )
 
 // checkShapes reports the placeholders of a template whose shape is not declared or does not suffice for their place.
@@ -123,8 +123,8 @@ func (a *CommandAgent) checkShapes(s *source, field string, t *template.Template
 	}
 }
 
-// misplaced returns a [*ShapeError] if values of a shape may not stand at a place; nil if they may. apart says that
-// other text stands around the value, in a way that does not fit a path.
+// misplaced returns a [*ShapeError] if values of a shape may not stand at a place; nil if they may. apart reports that
+// other text stands beside the value, so that it cannot be a path; see stands.
 func misplaced(field, name string, shape Shape, in place, apart bool) error {
 	e := &ShapeError{Field: field, Name: name, Shape: shape}
 	switch {
@@ -143,7 +143,8 @@ func misplaced(field, name string, shape Shape, in place, apart bool) error {
 	return e
 }
 
-// apartFrom returns the names of a template before or behind which other text stands than the name of a setting.
+// apartFrom returns the names of the placeholders in a template that have other text beside them, so that their values cannot
+// be paths; see stands.
 func apartFrom(t *template.Template) map[string]bool {
 	const mark = "\x01"
 	type value struct{ name, before string }
@@ -154,7 +155,7 @@ func apartFrom(t *template.Template) map[string]bool {
 	})
 	apart := make(map[string]bool)
 	if err != nil {
-		return apart // the command fills it again
+		return apart // the error appears again when the command fills the template
 	}
 	for _, v := range all {
 		if strings.HasPrefix(res.Text[len(v.before):], mark) && !stands(v.before, res.Text[len(v.before)+len(mark):]) {
@@ -164,7 +165,8 @@ func apartFrom(t *template.Template) map[string]bool {
 	return apart
 }
 
-// stands reports whether a path may stand between two texts in an argument.
+// stands reports whether a path may stand between two texts in an argument: nothing may follow it, and only nothing or the name
+// of a setting with "=" may be before it.
 func stands(before, behind string) bool {
 	return behind == "" && (before == "" || settingName().MatchString(before))
 }
@@ -172,7 +174,7 @@ func stands(before, behind string) bool {
 // settingName matches what may stand before a path in an argument: "--file=", "if=", "-Dconf.file=".
 var settingName = lazyregexp.New(`\A[-\w.,:/+@%=]*[\w]=\z`)
 
-// LoosePattern is a placeholder in a command whose declared pattern lets dangerous texts through.
+// LoosePattern describes a placeholder in a command whose declared pattern lets dangerous texts through.
 type LoosePattern struct {
 	Field, Name string // as in a [ShapeError]
 	Pattern     string
@@ -225,13 +227,13 @@ type filling struct {
 	lookup func(string) (any, bool)
 	p      *process
 
-	args  []string // with a mark for each value that is not literal
-	loose []string // the name of such a value in the argument; empty if it has none
+	args  []string // the filled arguments, with {{}} in place of each value that is not literal
+	loose []string // for each argument the name of its last such value; "" if it has none
 }
 
-// fill fills the template of an argument or of a variable, which the system ends at a zero byte. Here, and
-// nowhere else, a value becomes a part of a command: each is checked as it is put in, unless the variable
-// may hold any text.
+// fill fills the template of an argument, a variable or the working directory. This is the only place where a value
+// becomes a part of a command. fill checks each value as it inserts it, unless free reports that the variable may
+// hold any text. A zero byte is an error, because the system ends arguments and variables there.
 func (f *filling) fill(field string, t *template.Template, in place, free bool) (string, error) {
 	var all []span
 	check := func(name string, v any, before string) (any, error) {
@@ -278,7 +280,7 @@ func (f *filling) fill(field string, t *template.Template, in place, free bool) 
 	neutral, loose, at := strings.Builder{}, "", 0
 	for _, s := range all {
 		behind, written := strings.CutPrefix(res.Text[s.from:], s.text)
-		if !written { // the value of a section
+		if !written { // the value of a section, which is not inserted itself
 			continue
 		}
 		if err := misplaced(field, s.name, s.shape, in, !stands(res.Text[:s.from], behind)); err != nil {
@@ -305,16 +307,17 @@ func (f *filling) fill(field string, t *template.Template, in place, free bool) 
 	return res.Text, nil
 }
 
-// span is a value in a text.
+// span is a value in a filled text.
 type span struct {
 	name  string
 	shape Shape
-	from  int
+	from  int // the offset of the value in the text, in bytes
 	text  string
-	open  bool // text is not the path, but that of an open file
+	open  bool // text is the name of an open file, and not the path itself
 }
 
-// checkArgs refuses values in arguments that turn out to be code for the programs that choices have selected.
+// checkArgs returns an error if an argument with a value is code for the program that now runs. checkCode cannot know this
+// if a choice selects the program.
 func (f *filling) checkArgs() error {
 	if f.cfg.Unsafe {
 		return nil

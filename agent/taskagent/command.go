@@ -19,7 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// defaultLimit is the most output of a command, or body of an answer, in bytes.
+// defaultLimit is the default limit of a command's output, and of the body of an answer, in bytes.
 const defaultLimit = 1 << 20
 
 // CommandConfig describes an agent that runs a command.
@@ -37,16 +37,16 @@ type CommandConfig struct {
 	// built-in number or truth value, such as {{iteration}}. The value is checked when the template is
 	// filled; a value of another shape is a [*ValueError]. A value at the beginning of an argument may
 	// begin with "-" only if it is a number or one of the choices. A path is a whole argument, or stands
-	// behind "=". The program's name takes choices only, and an argument that a known interpreter reads as
-	// code numbers, truth values and choices only. Text of any content goes to the command as Stdin, or in a variable
-	// whose name begins with [FreePrefix].
+	// behind "=". In the program's name only choices may stand. In an argument that a known interpreter reads as
+	// code, only numbers, truth values and choices may stand. Pass text of any content to the command as Stdin, or in
+	// a variable whose name begins with [FreePrefix].
 	Args []string
 	// Stdin is a template of the command's standard input. The command reads it from a file, which is
-	// complete before the command starts. If it is empty, the standard input is the null device. It can
-	// have no placeholders if Args has an interpreter that is known to run its input as code.
+	// complete before the command starts. If Stdin is empty, the standard input is the null device. Stdin must
+	// not have placeholders if Args has an interpreter that is known to run its input as code.
 	Stdin string
 	// Env holds environment variables, as templates. A variable whose name begins with [FreePrefix] takes
-	// any text; the others are limited like arguments, because programs take variables for settings.
+	// any text; the others are limited like arguments, because programs read variables as settings.
 	//
 	// The variables override those that the command inherits from this process. It inherits all variables
 	// except those that Refrain itself uses (REFRAIN_…, TEMPORAL_…, keys of models, headers of telemetry,
@@ -61,9 +61,10 @@ type CommandConfig struct {
 	// "report.lines". {{prev.level}}, {{best.level}} and {{rejected.level}} have the shape of
 	// level.
 	Shapes map[string]Shape
-	// Open names placeholders of the types file and folder, such as "report". In an argument or a variable the command gets
-	// the file that was checked as an open one, /dev/fd/3, and not its path, which another program could replace by a link
-	// before the command opens it. It is open for reading. Folders need Linux, and files a Unix system.
+	// Open names placeholders of the types file and folder, such as "report". Refrain opens such a file for reading and checks
+	// it. In an argument or a variable the command gets the name of the open file, such as /dev/fd/3, instead of its path,
+	// because another program could replace the path by a link before the command opens it. Folders need Linux, and files
+	// need a Unix system.
 	Open []string
 	// Parameters are the names of a tool's parameters. A placeholder with such a name stands for a
 	// field of the request, a JSON object, and not for a key of the state.
@@ -72,11 +73,11 @@ type CommandConfig struct {
 	Root string
 	// Dir is a template of the working directory, relative to Root; the default is Root. A path
 	// that leads out of Root, by "..", by a symbolic link or because it is absolute, is an error.
-	// Dir limits where the command starts, not what it can do.
+	// Dir decides where the command starts. It does not limit what the command can do.
 	Dir string
 	// OutputLimit limits the bytes of the command's standard output, of its standard error, and of the file of Tests; a
-	// longer output is a [*LimitError]. The default is 1 MiB, or 16 MiB with Tests. A coding agent may print more; the
-	// ends of its standard error and of its last message are kept.
+	// longer output is a [*LimitError]. The default is 1 MiB, or 16 MiB with Tests. A coding agent may print more; then only
+	// the ends of its standard error and of its last message are kept.
 	OutputLimit int64
 	// Timeout limits the command's running time; 0 means no limit.
 	Timeout time.Duration
@@ -95,11 +96,11 @@ type CommandConfig struct {
 	OKExitCodes []int
 	// Unsafe allows any value in every place.
 	Unsafe bool
-	// CLI makes the command a coding agent. It replaces Args, JSON, OKExitCodes and Unsafe, and Stdin is then the
-	// prompt. nil means any other command.
+	// CLI makes the command a coding agent, and Stdin its prompt. Args, JSON, Tests, OKExitCodes, Unsafe and Open cannot be
+	// set with it. Nil means any other command.
 	CLI *CLI
-	// Around runs the command by a call of run, with a root that replaces Root and with further environment variables,
-	// which Env overrides. It returns further keys of the state to set, even with an error. The error is that of run, one
+	// Around runs the command by a call of run. root replaces Root, and env has further environment variables,
+	// which Env overrides. Around returns further state keys to set, even with an error. Its error is that of run, one
 	// of its own, or a [*QuestionError]. Around is not called for a command that runs on another machine. Nil runs the
 	// command in Root.
 	Around func(ctx agent.InvocationContext, run func(root string, env []string) error) (map[string]any, error)
@@ -116,7 +117,7 @@ type CommandAgent struct {
 	cfg        CommandConfig
 	args       []*template.Template
 	stdin, dir *template.Template
-	env        []variable // by name
+	env        []variable // sorted by name
 }
 
 // variable is one entry of Env.
@@ -198,7 +199,7 @@ func (a *CommandAgent) parse(s *source) {
 	}
 }
 
-// input is what the standard input is called in errors.
+// input returns the name of the standard input in errors: "Prompt" for a coding agent, and else "Stdin".
 func (a *CommandAgent) input() string {
 	if a.cfg.CLI != nil {
 		return "Prompt"
@@ -228,7 +229,8 @@ func (a *CommandAgent) do(ctx agent.InvocationContext, round int, yield func(*se
 	return a.outcome(ctx, p)(got.Ended, a.failedElsewhere(got.Failure))
 }
 
-// doAround runs the command by Around.
+// doAround calls Around, which runs the command. If a coding agent fails and its changes are to be kept, the step succeeds with
+// a warning.
 func (a *CommandAgent) doAround(ctx agent.InvocationContext, p *process, yield func(*session.Event, error) bool) (out outcome,
 	err error) {
 	var failed error
@@ -251,7 +253,7 @@ func (a *CommandAgent) doAround(ctx agent.InvocationContext, p *process, yield f
 		out.warning = strings.Join(slices.DeleteFunc([]string{out.warning, leftOut(ctx, sets)}, func(s string) bool { return s == "" }), "; ")
 	}
 	if err != nil {
-		out.sets = nil // the next attempt goes on from the same conversation as this one
+		out.sets = nil // so that the next attempt continues the same conversation as this one
 	}
 	if len(sets) > 0 {
 		out.sets = maps.Clone(out.sets)
@@ -263,7 +265,8 @@ func (a *CommandAgent) doAround(ctx agent.InvocationContext, p *process, yield f
 	return out, err
 }
 
-// leftOut says which repositories inside the files are not stored, if that is news.
+// leftOut returns a warning that names the git repositories inside the files, which are not stored. It returns "" if there are
+// none, or if the state already names the same ones.
 func leftOut(ctx agent.InvocationContext, sets map[string]any) string {
 	for key, now := range sets {
 		was, _ := drive.At(ctx).Lookup(key)
@@ -276,7 +279,7 @@ func leftOut(ctx agent.InvocationContext, sets map[string]any) string {
 	return ""
 }
 
-// changed reports whether the keys that Around sets name other files than the state does.
+// changed reports whether a key that Around sets names another tree of files than the state has under that key.
 func changed(ctx agent.InvocationContext, sets map[string]any) bool {
 	for key, now := range sets {
 		was, _ := drive.At(ctx).Lookup(key)
@@ -289,7 +292,7 @@ func changed(ctx agent.InvocationContext, sets map[string]any) bool {
 	return false
 }
 
-// doAs runs the command here for a call of an ID.
+// doAs runs the command on this machine, for the call with the given ID.
 func (a *CommandAgent) doAs(ctx agent.InvocationContext, id string, lookup func(string) (any, bool)) (outcome, error) {
 	p, err := a.process(ctx, lookup)
 	if err != nil {
@@ -328,7 +331,7 @@ func (a *CommandAgent) outcome(ctx agent.InvocationContext, p *process) func(end
 	}
 }
 
-// process fills the templates.
+// process fills the templates and returns the process to start. The caller releases its room.
 func (a *CommandAgent) process(ctx agent.InvocationContext, lookup func(string) (any, bool)) (*process, error) {
 	p := &process{CleanEnv: a.cfg.CleanEnv, Inherit: a.cfg.Inherit, Withhold: a.cfg.Withhold,
 		Limit: a.cfg.OutputLimit, Timeout: a.cfg.Timeout, Report: a.cfg.report()}

@@ -22,29 +22,29 @@ type Config struct {
 	// null removes the key.
 	OutputKey string
 	// ResultKey is the state key for the whole result, a map whose fields depend on the kind of
-	// task. If the task was done but failed, such as by a command's exit code or an HTTP status,
-	// ResultKey alone is written.
+	// task. If the task ran but failed, for example with an exit code or an HTTP status that means
+	// failure, ResultKey is written and OutputKey is not.
 	ResultKey string
-	// ExitWhen is an expression that asks to leave the nearest loop when it is true. It reads the
-	// variables of [ExpressionConfig] and result, the map of ResultKey; state includes what the
-	// task has set. It is not evaluated if the task failed.
+	// ExitWhen is an expression. If it is true after the task, the agent asks to leave the nearest loop.
+	// It reads the variables of [ExpressionConfig], and result, the map of ResultKey. Its variable state
+	// includes the changes that the task has made. It is not evaluated if the task failed.
 	ExitWhen string
 	// ExitReason is the reason to leave the loop, as a template that may name result.FIELD too. The
 	// default is the text of ExitWhen.
 	ExitReason string
 	// Effect is the task's effect on the outside world; the default is [agent.Idempotent], or
-	// [agent.Pure] for an HTTP request that only reads. It decides what a resumed run does with a
-	// task that was cut off.
+	// [agent.Pure] for an HTTP request that only reads. A resumed run uses it to decide whether to
+	// repeat a task that was cut off.
 	Effect agent.Effect
-	// Reconcile finds out whether a task that must not be done twice and was cut off took place,
-	// before a person is asked; see [NewCommandReconcile] and [NewHTTPReconcile]. It is for the
-	// effect [agent.AtMostOnce] only.
+	// Reconcile finds out whether a task that was cut off has taken place. It is called before a person
+	// is asked; see [NewCommandReconcile] and [NewHTTPReconcile]. It can be set only with the effect
+	// [agent.AtMostOnce], for tasks that must not be done twice.
 	Reconcile agent.Reconcile
 	// Elsewhere runs a command or a request on another machine, with the environment, the files and
 	// the network of that machine. With the zero value this machine runs it. Templates are filled on
-	// this machine. A task of the effect [agent.AtMostOnce] that was cut off here is in doubt only if
-	// the other machine's outcome cannot be found out; Reconcile is then called here. Other kinds of
-	// tasks ignore Elsewhere.
+	// this machine. If a task with the effect [agent.AtMostOnce] was cut off on this machine, it is in
+	// doubt only if the other machine does not report the outcome; then Reconcile is called on this
+	// machine. Other kinds of tasks ignore Elsewhere.
 	Elsewhere elsewhere.Queue
 }
 

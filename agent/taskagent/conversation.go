@@ -13,7 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// The values of [CLI.Conversation], which say what a coding agent knows of its earlier
+// The values of [CLI.Conversation]. They decide whether a coding agent remembers its earlier
 // iterations.
 const (
 	// ConversationFresh begins a new conversation each time.
@@ -30,7 +30,7 @@ const (
 	ConversationContinue = "continue"
 )
 
-// continues reports whether the program goes on with its conversation.
+// continues reports whether the program continues its earlier conversation.
 func (c *CLI) continues() bool { return c.Conversation == ConversationContinue }
 
 // ACPKeeps returns how a program of CLI.ACP continues its conversation, as the predicate of a sentence. For an unknown program
@@ -42,17 +42,17 @@ func ACPKeeps(program string) string {
 	return "goes on with its conversation only if it offers session/fork or session/load, which it tells when it runs"
 }
 
-// conversationKey is the state key of the conversation of an agent.
+// conversationKey returns the state key of an agent's conversation.
 func conversationKey(agent string) string { return drive.KeyPrefixConversation + agent }
 
-// conversation is the value of a conversationKey; zero is none.
+// conversation is the value of a conversationKey. The zero value means that there is none.
 type conversation struct {
 	ID    string `json:"session"`
-	Asked string `json:"asked,omitempty"` // with ACP, the prompts in it
+	Asked string `json:"asked,omitempty"` // with ACP, a hash of the prompts in it
 	codingcli.Total
 }
 
-// conversation is the one that the agent goes on with.
+// conversation returns the conversation that the agent continues, or the zero value if it begins a new one.
 func (a *CommandAgent) conversation(ctx agent.InvocationContext) (c conversation) {
 	if !a.cfg.CLI.continues() {
 		return c
@@ -62,13 +62,14 @@ func (a *CommandAgent) conversation(ctx agent.InvocationContext) (c conversation
 		return c
 	}
 	data, err := json.Marshal(v)
-	if err != nil || json.Unmarshal(data, &c) != nil || !a.cfg.CLI.isConversation(c.ID) { // somebody else wrote it
+	if err != nil || json.Unmarshal(data, &c) != nil || !a.cfg.CLI.isConversation(c.ID) { // another program wrote it
 		return conversation{}
 	}
 	return c
 }
 
-// isConversation reports whether a text may be the ID of a conversation. Without ACP it becomes an argument, and is no option.
+// isConversation reports whether a text may be the ID of a conversation. Without ACP the ID becomes an argument of the program,
+// so it must not look like an option.
 func (c *CLI) isConversation(id string) bool {
 	if c.ACP != nil {
 		return id != "" && len(id) <= 200
@@ -77,7 +78,8 @@ func (c *CLI) isConversation(id string) bool {
 		strings.Trim(id, "-_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }
 
-// keeps is what the state keeps of a conversation with which the next iteration can go on.
+// keeps returns the state change that stores the conversation, so that the next iteration can continue it. It returns nil if
+// the agent does not continue conversations, or the program has reported no valid ID.
 func (a *CommandAgent) keeps(r *codingcli.Report) map[string]any {
 	if !a.cfg.CLI.continues() || !a.cfg.CLI.isConversation(r.Session) {
 		return nil
@@ -92,7 +94,7 @@ func (a *CommandAgent) keeps(r *codingcli.Report) map[string]any {
 	return map[string]any{conversationKey(a.cfg.Name): kept}
 }
 
-// renews notes that a coding agent begins a new conversation in place of the one to go on with, and why.
+// renews notes that a coding agent begins a new conversation instead of continuing p.before. why is the reason.
 func (p *process) renews(why string) {
 	p.renewed = fmt.Sprintf("it begins a new conversation in place of %s: %s", p.before.ID, why)
 	p.before = conversation{}
@@ -113,8 +115,8 @@ func (e *ConversationError) Error() string {
 // Permanent returns true, because another attempt cannot succeed.
 func (e *ConversationError) Permanent() bool { return true }
 
-// goesOn runs the command for the call of a step. A coding agent that does not have its conversation any more begins a
-// new one.
+// goesOn runs the command for the call of a step. If a coding agent no longer has its conversation, goesOn runs it again
+// with a new one.
 func (a *CommandAgent) goesOn(ctx agent.InvocationContext, p *process, root string,
 	yield func(*session.Event, error) bool) (outcome, error) {
 	got, err := p.shown(ctx, root, yield)

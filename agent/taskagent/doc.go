@@ -14,12 +14,11 @@
 //		OKExitCodes: []int{0, 1},
 //	})
 //
-// An agent yields one event. It has the result as text, and the changes of the state under the keys that
-// the config names. A task whose event would be empty yields none.
+// An agent yields one event, with the result as text and with the changes of the state keys that the config
+// names. An agent whose event would be empty yields none.
 //
-// Texts are templates, see package template; they are filled with the values of [drive.Place.Lookup],
-// and a name without a value gives an empty text. Commands and requests read {{key}} only, since single
-// braces are common in code; texts for people read {key} too. A value in a URL is part of one segment,
-// and one in an argument of a command has the declared shape: text of any content goes to its standard
-// input.
+// Texts are templates; see package template. The values come from [drive.Place.Lookup]. A name without a value
+// becomes an empty text. Commands and requests read {{key}} only, because single braces are common in code;
+// texts for people read {key} too. A value in a URL becomes part of one segment. A value in an argument of a
+// command must have a declared shape. Pass text of any content to the command as its standard input.
 package taskagent

@@ -18,8 +18,9 @@ var (
 	_ drive.Effector  = (*task)(nil)
 )
 
-// Continues reports whether a resumed run must find out if a task that was cut off took place: true
-// for one that must not be done twice. One that may wait for a limit goes on waiting.
+// Continues reports whether a resumed run continues a task that was cut off, instead of repeating it. This is true
+// for a task that must not be done twice, because the run must find out whether it took place, and for a task that
+// may wait for a limit, because it waits for the rest of the time.
 func (t *task) Continues() bool { return t.once() || t.waits > 0 }
 
 // once reports whether the task must not be done twice.
@@ -28,7 +29,7 @@ func (t *task) once() bool { return t.cfg.Effect == agent.AtMostOnce }
 // Rests reports whether the task may wait for a limit.
 func (t *task) Rests() bool { return t.waits > 0 }
 
-// Effect is the task's effect on the outside world; empty means the default.
+// Effect returns the task's effect on the outside world; empty means the default.
 func (t *task) Effect() agent.Effect { return t.cfg.Effect }
 
 // Reconcile returns the config's Reconcile; nil if there is none.
@@ -42,7 +43,7 @@ func (t *task) settle(ctx agent.InvocationContext, round int, begun, lost bool,
 	yield func(*session.Event, error) bool) (_ int, todo bool) {
 	for begun = begun || lost; ; round++ {
 		known := drive.At(ctx).Recorded()
-		if known != nil && known.Mark == nil { // it was done
+		if known != nil && known.Mark == nil { // the log has the task's result
 			again(known, yield)
 			return round, false
 		}
@@ -59,15 +60,15 @@ func (t *task) settle(ctx agent.InvocationContext, round int, begun, lost bool,
 	}
 }
 
-// again yields the recorded result of a task, and how it failed.
+// again yields the recorded result of a task, and then its error if the task failed.
 func again(known *session.Event, yield func(*session.Event, error) bool) {
 	if yield(known, nil) && known.CustomMetadata[drive.MetadataFailed] != nil {
 		yield(nil, errors.New(fmt.Sprint(known.CustomMetadata[drive.MetadataFailed])))
 	}
 }
 
-// asked goes through the questions by a [QuestionError] that a task has asked which must not be done twice.
-// It reports whether the task may have begun since, and whether all have their answers.
+// asked replays the questions that a task which must not be done twice has asked by a [QuestionError]. begun reports
+// whether the task may have begun after them, and more whether all of them have their answers.
 func (t *task) asked(ctx agent.InvocationContext, yield func(*session.Event, error) bool) (begun, more bool) {
 	begun, more = drive.At(ctx).Began(), true
 	for more {
@@ -88,8 +89,8 @@ func (t *task) asked(ctx agent.InvocationContext, yield func(*session.Event, err
 	return begun, more
 }
 
-// again reports whether to do a task now that may have been done. If the task was done, again
-// yields its result.
+// again reports whether to do a task now that was perhaps done before. It asks the task's Reconcile, and then a person. If
+// the task was done, again yields its result.
 func (t *task) again(ctx agent.InvocationContext, n int, yield func(*session.Event, error) bool) bool {
 	call := agent.Doubt{Address: drive.At(ctx).Address(), ID: drive.At(ctx).CallID()}
 	found, more := drive.At(ctx).Reconcile(call, t.cfg.Reconcile, yield)
@@ -123,7 +124,7 @@ func (t *task) again(ctx agent.InvocationContext, n int, yield func(*session.Eve
 	return err == nil && r.Action == mark.ResolveRetry
 }
 
-// resolved yields the task's result as known from a person or its Reconcile.
+// resolved yields the task's result, which a person or the task's Reconcile has given.
 func (t *task) resolved(ctx agent.InvocationContext, result string, yield func(*session.Event, error) bool) {
 	out := outcome{words: result, output: result, result: map[string]any{"resolved": true, "stdout": result,
 		"body": result}}
@@ -144,8 +145,8 @@ func (t *task) resolved(ctx agent.InvocationContext, result string, yield func(*
 	}
 }
 
-// failed notes on an event that the task failed, and how, for a run that is cut off
-// between the two.
+// failed writes the error of the task into the metadata of its event, for a run that is cut off after the event and
+// before the error.
 func (t *task) failed(ev *session.Event, err error) {
 	if t.Continues() {
 		drive.Annotate(ev, drive.MetadataFailed, err.Error())

@@ -27,7 +27,7 @@ const (
 	KindHTTP    = "http"
 )
 
-// Here runs commands and requests for runs that are driven on other machines. It is an
+// Here runs commands and requests on this machine for runs on other machines. It implements
 // elsewhere.Doer.
 type Here struct {
 	// Root is the directory of commands, as in [CommandConfig].
@@ -36,7 +36,8 @@ type Here struct {
 	Client *http.Client
 }
 
-// Do runs a task. The result includes the task's failure.
+// Do runs a task. The result includes the task's failure. Do returns an error only if it cannot read the task or encode
+// its result.
 func (h Here) Do(ctx context.Context, t *elsewhere.Task) (json.RawMessage, error) {
 	switch t.Kind {
 	case KindCommand:
@@ -93,12 +94,12 @@ type processDone struct {
 	Failure elsewhere.Failure `json:"failure,omitempty"`
 }
 
-// sending is a request as it travels.
+// sending is a request in the form in which it is sent to another machine.
 type sending struct {
 	Method        string        `json:"method"`
 	URL           string        `json:"url"`
 	Headers       http.Header   `json:"headers,omitempty"`
-	Own           []string      `json:"own,omitempty"` // those of the headers that the config has
+	Own           []string      `json:"own,omitempty"` // the names of the headers that the config sets, whose values are secrets
 	Body          string        `json:"body,omitempty"`
 	Timeout       time.Duration `json:"timeout"`
 	SizeLimit     int64         `json:"size_limit"`
@@ -111,14 +112,14 @@ type sent struct {
 	Failure elsewhere.Failure `json:"failure,omitempty"`
 }
 
-// kinds are the kinds of errors with which a command or a request fails elsewhere.
+// kinds lists the errors of a command or a request that keep their type when another machine reports them.
 var kinds = elsewhere.Kinds{
 	elsewhere.As[*LimitError]("limit"), elsewhere.Late, elsewhere.As[*NoProgramError]("no_program"),
 	elsewhere.Is("not_found", exec.ErrNotFound),
 }
 
-// failedElsewhere returns the error of a failure on another machine, and names the machine; nil without a
-// failure.
+// failedElsewhere returns the error for a failure on another machine, with the name of the task queue; nil if f is
+// nil.
 func (t *task) failedElsewhere(f elsewhere.Failure) error {
 	if f == nil {
 		return nil
@@ -126,7 +127,7 @@ func (t *task) failedElsewhere(f elsewhere.Failure) error {
 	return fmt.Errorf("task queue %q: %w", t.cfg.Elsewhere.Name, kinds.Read(f))
 }
 
-// sendsElsewhere has a request sent by another machine.
+// sendsElsewhere lets another machine send a request.
 func (a *HTTPAgent) sendsElsewhere(ctx agent.InvocationContext, req *http.Request, round int) (answer, error) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -142,8 +143,7 @@ func (a *HTTPAgent) sendsElsewhere(ctx agent.InvocationContext, req *http.Reques
 	return got.Answer, a.failedElsewhere(got.Failure)
 }
 
-// elsewhere has another machine do the task. round is the number of earlier decisions to do the
-// task again.
+// elsewhere lets another machine do the task. round is as in doing.
 func (t *task) elsewhere(ctx agent.InvocationContext, kind string, spec any, round int, result any) error {
 	return t.cfg.Elsewhere.Do(ctx, t.call(kind, spec, round), result)
 }
@@ -156,8 +156,8 @@ func (t *task) call(kind string, spec any, round int) elsewhere.Call {
 	return c
 }
 
-// attaches reports whether the task was begun elsewhere and its result can be had. Where that cannot
-// be found out it is in doubt.
+// attaches reports whether another machine has the task, so that this run can wait for its result. If this
+// cannot be found out, attaches returns false, and the task is in doubt.
 func (t *task) attaches(ctx agent.InvocationContext, round int) bool {
 	if t.cfg.Elsewhere.Name == "" {
 		return false
@@ -166,7 +166,8 @@ func (t *task) attaches(ctx agent.InvocationContext, round int) bool {
 	return known && err == nil
 }
 
-// isLost reports whether the result of a task elsewhere that must not be done twice cannot be known.
+// isLost reports whether err means that the result of the task on another machine cannot be known, and the task must not be
+// done twice.
 func (t *task) isLost(err error) bool {
 	_, lost := errors.AsType[*elsewhere.LostError](err)
 	return lost && t.once()

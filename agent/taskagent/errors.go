@@ -15,9 +15,8 @@ import (
 )
 
 // QuestionError is the error with which [CommandConfig].Around reports that the command cannot
-// begin before a person has answered. The run waits, and the step begins again when it is resumed;
-// the answer is then one of [drive.Place.Answers]. The question's ID is of
-// [drive.Place.QuestionIDOf].
+// begin before a person has answered. The run waits. When it is resumed, the step begins again, and
+// [drive.Place.Answers] has the answer. The question's ID comes from [drive.Place.QuestionIDOf].
 type QuestionError struct{ Question mark.Question }
 
 // Error includes the text of the question.
@@ -25,7 +24,7 @@ func (e *QuestionError) Error() string { return "a person has to answer first: "
 
 // ExitError reports that a command ended with an exit code that means failure.
 type ExitError struct {
-	// Command is the program's name, as the config has it.
+	// Command is the program's name, the first of the command's arguments.
 	Command string
 	// Code is the exit code; -1 if a signal ended the command.
 	Code int
@@ -75,7 +74,7 @@ func (e *StatusError) Error() string {
 
 // LimitError reports that an output was longer than the limit.
 type LimitError struct {
-	// Stream is "stdout", "stderr", "body" or "headers".
+	// Stream is "stdout", "stderr", "body" or "headers", or the path of the file of [CommandConfig].Tests.
 	Stream string
 	// Limit is the limit in bytes.
 	Limit int64
@@ -108,7 +107,7 @@ func (e *NoProgramError) Error() string {
 	return fmt.Sprintf("there is no program %q: install it%s, or put its folder into PATH", e.Program, after(" with ", e.Install))
 }
 
-// Permanent returns true: another attempt is useless.
+// Permanent returns true, because another attempt cannot succeed.
 func (e *NoProgramError) Permanent() bool { return true }
 
 // Unwrap returns [exec.ErrNotFound].
@@ -127,13 +126,13 @@ const (
 type CLIError struct {
 	// Program is the program's name.
 	Program string
-	// Outcome is denied, limited, not_configured, failed, crashed, idle or no_result.
+	// Outcome is denied, limited, not_configured, failed, crashed or no_result.
 	Outcome CLIOutcome
 	// Said is the end of the program's message about its failure, at most 10 lines and 2 kB.
 	Said string
 	// Denied are the names of the tools that it was not allowed to use.
 	Denied []string
-	// Until is when its provider accepts requests again; zero if this is not known.
+	// Until is the time at which its provider accepts requests again; zero if this is not known.
 	Until time.Time
 	// GivenUp reports that the step has waited for the provider, or would have to wait, for longer than CLI.OnLimit
 	// allows.
@@ -178,7 +177,7 @@ func (e *CLIError) Error() string {
 	return text + after(". It says: ", e.Said)
 }
 
-// after is a text with what stands before it; empty without the text.
+// after returns before and text together, or "" if text is empty.
 func after(before, text string) string {
 	if text == "" {
 		return ""
@@ -186,7 +185,7 @@ func after(before, text string) string {
 	return before + text
 }
 
-// idleError says that a program has printed nothing for too long.
+// idleError reports that a program has printed nothing for this time, which is its limit.
 type idleError time.Duration
 
 func (e idleError) Error() string {

@@ -17,19 +17,19 @@ import (
 // ExpressionConfig describes an agent that computes values of the state, in the
 // language of package expr. Its expressions can read
 //
-//	state            the state before anything is set
-//	prev             the state after the iteration before; empty where there is none
-//	iteration        of the nearest loop, from 1; 0 outside loops
-//	max_iterations   its limit; 0 is none
-//	score            the last iteration's score, null if there is none
-//	best_score       the best one so far, null if there is none
-//	user_input       what the user asked
+//	state            the state before the task
+//	prev             the state after the previous iteration; empty if there is none
+//	iteration        the number of the nearest loop's iteration, from 1; 0 outside loops
+//	max_iterations   that loop's limit; 0 means no limit
+//	score            the last iteration's score; null if there is none
+//	best_score       the best score so far; null if there is none
+//	user_input       the user's request
 //
 // At least one of Set, Value and ExitWhen is needed.
 type ExpressionConfig struct {
 	Config
-	// Set maps state keys to the expressions of their new values. All of them read the state before
-	// the task. Null removes a key.
+	// Set maps state keys to the expressions of their new values. All expressions read the state as it was before
+	// the task. A null value removes the key.
 	Set map[string]string
 	// Value is the expression for OutputKey. The result has each key of Set and, if there is a
 	// Value, the field value.
@@ -41,7 +41,7 @@ type ExpressionAgent struct {
 	*drive.Base
 	task
 	cfg  ExpressionConfig
-	set  []assignment // by key
+	set  []assignment // sorted by key
 	expr expr.Program
 }
 
@@ -77,7 +77,7 @@ func NewExpression(cfg ExpressionConfig) (agent.Agent, error) {
 		a.set = append(a.set, assignment{key, s.expression(field, cfg.Set[key], variables)})
 	}
 	a.expr = s.expression("Value", cfg.Value, variables)
-	_, both := cfg.Set[cfg.OutputKey] // reported
+	_, both := cfg.Set[cfg.OutputKey] // the loop above has reported it
 	switch {
 	case cfg.Value == "" && cfg.OutputKey != "" && !both:
 		s.errorf("OutputKey is set, but no Value")
@@ -97,9 +97,9 @@ func NewExpression(cfg ExpressionConfig) (agent.Agent, error) {
 // Config returns the config that the agent was made from.
 func (a *ExpressionAgent) Config() ExpressionConfig { return a.cfg }
 
-// Brief reports whether the agent only computes. Expressions do, because they have their own limit.
-// An agent with an ExitReason does not, because the reason may read an artifact. Nor does a task
-// that must not be done twice, because it is looked up.
+// Brief reports whether the agent ends soon by itself. Expressions do, because the engine limits them.
+// An agent with an ExitReason may take longer, because the reason may read an artifact. So may a task
+// that must not be done twice, because a resumed run has to find out whether it took place.
 func (a *ExpressionAgent) Brief() bool { return a.exitReason == nil && !a.Continues() }
 
 // Inline returns what Brief returns; see [drive.Inline].
@@ -108,7 +108,7 @@ func (a *ExpressionAgent) Inline(bool) bool { return a.Brief() }
 func (a *ExpressionAgent) do(ctx agent.InvocationContext, _ int, _ func(*session.Event, error) bool) (outcome, error) {
 	vals := &scope{ctx: ctx, task: &a.task}
 	out := outcome{sets: make(map[string]any, len(a.set))}
-	if a.cfg.ResultKey != "" || a.exitWhen != nil { // somebody reads it
+	if a.cfg.ResultKey != "" || a.exitWhen != nil { // the result is needed
 		out.result = make(map[string]any, len(a.set)+1)
 	}
 	for _, as := range a.set {
@@ -134,8 +134,8 @@ func (a *ExpressionAgent) do(ctx agent.InvocationContext, _ int, _ func(*session
 	return out, nil
 }
 
-// evaluation adds to an error which expression failed, and what to do about a key that is not in
-// the state yet.
+// evaluation adds to an error the name of the expression that failed. For a key that is not in the state it also adds
+// a hint what to do.
 func evaluation(what string, err error) error {
 	err = fmt.Errorf("evaluate %s: %w", what, err)
 	if missing, ok := errors.AsType[*expr.KeyError](err); ok && missing.Path == "state" {

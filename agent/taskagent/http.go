@@ -29,27 +29,27 @@ type HTTPConfig struct {
 	// Method is the request's method; the default is GET.
 	Method string
 	// URL is a template of an http or https URL. Placeholders may stand only after the host, so
-	// that no value can choose the server, and are escaped: before a question mark as part of one
-	// segment of the path, after it as part of the query. Sections such as {{#key}} are not
-	// possible, and a name and a password belong in Headers. Required.
+	// that no value can choose the server. Values are escaped: before a question mark as part of one
+	// segment of the path, and after it as part of the query. Sections such as {{#key}} are not
+	// possible. Put a user name and a password into Headers. Required.
 	URL string
 	// Headers are templates. A value with a line break in it is an error. The header Host cannot be
-	// set. Values, except those of common headers such as Accept, are treated as secrets: they are
-	// removed from errors, and from an answer whose status is a failure.
+	// set. Except for common headers such as Accept, the values are treated as secrets: they are
+	// removed from errors, and from an answer whose status means failure.
 	Headers map[string]string
-	// Body is a template of the request's body, for text. For JSON use BodyJSON, as a quote or a
+	// Body is a template of the request's body, for text. For JSON use BodyJSON, because a quote or a
 	// line break in a value would break the JSON.
 	Body string
-	// BodyJSON is sent as JSON, in place of Body: maps, lists, numbers and texts. Each text in it,
+	// BodyJSON is sent as JSON, instead of Body. It can have maps, lists, numbers and texts. Each text in it,
 	// except for the keys of maps, is a template. If a text consists of one placeholder, the value
-	// keeps its type, such as number or list. The header Content-Type is set if Headers have none.
+	// keeps its type, such as number or list. Content-Type is application/json, unless Headers set another.
 	BodyJSON any
 	// JSON says that the answer must be one JSON value, which is then written to OutputKey.
 	JSON bool
 	// Timeout limits the time of the whole request; the default is [DefaultHTTPTimeout].
 	Timeout time.Duration
-	// SizeLimit is the largest size of the answer's body in bytes, and of its headers if SizeLimit
-	// is more than 64 KiB; a longer answer is a [*LimitError]. The default is 1 MiB.
+	// SizeLimit is the largest size of the answer's body in bytes. The headers have the same limit, but
+	// at least 64 KiB. A longer answer is a [*LimitError]. The default is 1 MiB.
 	SizeLimit int64
 	// OKStatus are the status codes of success; the default is 200 to 299. Any other is a
 	// [*StatusError].
@@ -57,18 +57,18 @@ type HTTPConfig struct {
 	// RedirectHosts are other servers to which a redirect may lead, as host or host:port. They get
 	// neither Headers nor a body. A redirect from https may lead to https only.
 	RedirectHosts []string
-	// Client sends the request. The default, and a client without CheckRedirect, follows at most 5
-	// redirects: to the same server (scheme, host and port), and, for a request that has no body
-	// and changes nothing, to RedirectHosts. Any other redirect is an error.
+	// Client sends the request. The default client, and any client without CheckRedirect, follows at most 5
+	// redirects to the same server (scheme, host and port). A request that has no body and changes nothing
+	// may also be redirected to RedirectHosts. Any other redirect is an error.
 	Client *http.Client
 }
 
-// headerIdempotencyKey is the header with the ID of the call ([drive.Place.CallID]), on
-// requests that change something: the same in each attempt, and when the run is
-// resumed. Headers can set another one.
+// headerIdempotencyKey is the header with the ID of the call ([drive.Place.CallID]), for
+// requests that change something. The ID is the same in each attempt, and when the run is
+// resumed. Headers can set another value.
 const headerIdempotencyKey = "Idempotency-Key"
 
-// changes reports whether a method is one for changing something.
+// changes reports whether a request with this method can change something on the server.
 func changes(method string) bool {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
@@ -123,7 +123,7 @@ func NewHTTP(cfg HTTPConfig) (agent.Agent, error) {
 	return a, nil
 }
 
-// careful returns the client, with the default redirect policy if it has none.
+// careful returns a copy of the client, which has the default redirect policy if the client has none.
 func careful(client *http.Client, hosts []string) *http.Client {
 	c := new(*client)
 	if c.CheckRedirect == nil {
@@ -172,7 +172,8 @@ func (a *HTTPAgent) do(ctx agent.InvocationContext, round int, _ func(*session.E
 	return a.doAs(ctx, key, drive.At(ctx).Lookup, by)
 }
 
-// doAs has the request sent, with an idempotency key if that is not empty.
+// doAs makes the request, has by send it, and turns the answer into the task's outcome. key is the idempotency key; with ""
+// the request has none.
 func (a *HTTPAgent) doAs(ctx agent.InvocationContext, key string, lookup func(string) (any, bool),
 	by func(agent.InvocationContext, *http.Request) (answer, error)) (outcome, error) {
 	var secrets credential.Secrets
@@ -209,13 +210,13 @@ func (a *HTTPAgent) doAs(ctx agent.InvocationContext, key string, lookup func(st
 	return out, nil
 }
 
-// sends sends a request here.
+// sends sends a request from this machine.
 func (a *HTTPAgent) sends(ctx agent.InvocationContext, req *http.Request) (answer, error) {
 	propagate.Header(ctx, req.Header)
 	return sendWithin(ctx, a.client, req, a.cfg.Timeout, a.cfg.SizeLimit)
 }
 
-// sendWithin sends a request that may take so long.
+// sendWithin sends a request and waits for its answer until timeout is over.
 func sendWithin(ctx context.Context, client *http.Client, req *http.Request, timeout time.Duration,
 	sizeLimit int64) (answer, error) {
 	late := fmt.Errorf("it did not end in its timeout of %s: %w", timeout, context.DeadlineExceeded)

@@ -14,27 +14,28 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// limitMost is the longest time of the waits, unless the config has another.
+// limitMost is the default of [OnLimit].AtMost.
 const limitMost = 6 * time.Hour
 
-// limitSteps are the waits, one after the other, if the program does not report when its limit ends. The last one is repeated.
+// limitSteps lists the waits in order, for a program that does not report when its limit ends. The last one is repeated.
 var limitSteps = []time.Duration{time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute}
 
-// limit is what a program reports of the limit that its provider has set.
+// limit is a limit of a provider, as the program reports it.
 type limit struct {
-	until time.Time     // its end; zero is unknown
+	until time.Time     // the end of the limit; zero means that it is unknown
 	least time.Duration // the wait that the provider has last asked for
 }
 
-// waiting is what a step knows of its waits, all of which are in the log.
+// waiting has the facts about the waits of a step. All of its waits are in the log.
 type waiting struct {
-	n     int // how many there were
-	begun time.Time
-	until time.Time // the end of the last one, if it is not over
+	n     int       // the number of waits
+	begun time.Time // the beginning of the first wait
+	until time.Time // the end of the last wait
 }
 
-// next is until when to wait now, if at_most leaves that: it limits the time from the first wait on. A program may say
-// each time that its limit ends in a second, so only the first wait is as short as it says.
+// next returns the time until which the step waits now. ok is false if the step may not wait, because most, the longest time
+// after the beginning of the first wait, is over or is too short. Only the first wait may be as short as the program reports,
+// because a program may report each time that its limit ends in a second.
 func (w *waiting) next(now time.Time, l *limit, most time.Duration) (until time.Time, ok bool) {
 	if w.begun.IsZero() || w.begun.After(now) { // the clock was set back
 		w.begun = now
@@ -54,14 +55,14 @@ func (w *waiting) next(now time.Time, l *limit, most time.Duration) (until time.
 	return until, until.After(now)
 }
 
-// wait waits when the task has failed for a limit, and reports whether it is to be done again. If not, err is nil when
-// there is nothing more to say.
+// wait waits after a task has failed because of a limit, and reports whether the task must be done again. If it returns
+// false, *err is the error to yield; nil means that wait has yielded everything itself.
 func (t *task) wait(ctx agent.InvocationContext, w *waiting, out *outcome, err *error,
 	yield func(*session.Event, error) bool) (more bool) {
 	now := time.Now()
 	until, ok := w.next(now, out.limit, t.waits)
 	failed, is := errors.AsType[*CLIError](*err)
-	if !is { // of something else besides
+	if !is { // the task has failed for another reason too
 		return false
 	}
 	if !ok {
@@ -79,7 +80,7 @@ func (t *task) wait(ctx agent.InvocationContext, w *waiting, out *outcome, err *
 	return t.rest(ctx, w, ev, yield)
 }
 
-// rest yields that the task waits, and waits. It returns false if the step is over.
+// rest yields ev, the mark of a wait, waits, and yields the mark of the wait's end. It returns false if the step is over.
 func (t *task) rest(ctx agent.InvocationContext, w *waiting, ev *session.Event, yield func(*session.Event, error) bool) bool {
 	if !w.note(ev, yield) {
 		return false
@@ -99,7 +100,7 @@ func (t *task) rest(ctx agent.InvocationContext, w *waiting, ev *session.Event, 
 	return yield(over, nil)
 }
 
-// note yields that the task waits.
+// note adds the wait that the mark of ev describes to w, and yields ev.
 func (w *waiting) note(ev *session.Event, yield func(*session.Event, error) bool) bool {
 	var l mark.Limited
 	if err := ev.Mark.Decode(&l); err != nil {
@@ -114,8 +115,8 @@ func (w *waiting) note(ev *session.Event, yield func(*session.Event, error) bool
 	return yield(ev, nil)
 }
 
-// replays goes through the waits that the log has of the step, and waits what is left of the last one. It returns false
-// if the task was done after them, or the step is over.
+// replays yields the waits of the step that are in the log, and waits for the rest of the last one. It returns false
+// if the log also has the task's result, or if the step is over.
 func (t *task) replays(ctx agent.InvocationContext, w *waiting, yield func(*session.Event, error) bool) (todo bool) {
 	for {
 		known := drive.At(ctx).Recorded()
@@ -133,7 +134,7 @@ func (t *task) replays(ctx agent.InvocationContext, w *waiting, yield func(*sess
 			used := a.Used(known, nil)
 			drive.At(ctx).Budget().Book(used)
 			for range used.Calls {
-				_ = drive.At(ctx).CountModelCall() // they were made
+				_ = drive.At(ctx).CountModelCall() // an error is ignored, because the calls are already made
 			}
 		}
 		if !t.rest(ctx, w, known, yield) {

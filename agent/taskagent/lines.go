@@ -13,17 +13,18 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// The bounds of the lines that show what a coding agent does: characters in one, how many of them wait to be shown (of
-// more, the last), and how often they are shown.
+// The bounds of the lines that show what a coding agent does.
 const (
-	lineLength = 200
-	linesHeld  = 50
-	linesEvery = 100 * time.Millisecond
+	lineLength = 200                    // the most characters of a line
+	linesHeld  = 50                     // the most lines that wait to be shown; the oldest ones are dropped
+	linesEvery = 100 * time.Millisecond // the shortest time between two times of showing lines
 )
 
-// meanwhile calls work, which does not yield, and shows the lines that it tells as pieces that no log has. If the run
-// does not want pieces, tell is nil. If nobody listens any more, the context of work ends. work may call tell in any
-// goroutine until it returns. tell cleans and bounds the text; an empty one is passed over.
+// meanwhile calls work in a goroutine and yields each line that work passes to tell as a partial event, which the log does
+// not store. work itself must not yield. If the run does not want partial events, meanwhile calls work directly, and tell is
+// nil. If the consumer stops, the context of work is canceled. Until it returns, work may call tell from any goroutine. tell
+// cleans the text and cuts it to lineLength characters, and ignores an empty one. meanwhile waits for work, and passes on its
+// panic.
 func meanwhile(ctx agent.InvocationContext, yield func(*session.Event, error) bool,
 	work func(ctx context.Context, tell func(text string))) {
 	if cfg := ctx.RunConfig(); cfg == nil || cfg.StreamingMode != agent.StreamingModeSSE {
@@ -77,7 +78,7 @@ func meanwhile(ctx agent.InvocationContext, yield func(*session.Event, error) bo
 	}
 }
 
-// lines are those that wait to be shown.
+// lines is a queue of the lines that wait to be shown.
 type lines struct {
 	wake chan struct{}
 	mu   sync.Mutex

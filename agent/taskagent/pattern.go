@@ -6,7 +6,7 @@ import (
 	"regexp/syntax"
 )
 
-// probes are texts with which values become code, options or other paths, and their names for people.
+// probes lists texts that can turn a value into code, an option or another path, each with its name for people.
 var probes = []struct{ text, name string }{
 	{";", "a semicolon"}, {"$(", "$(x)"}, {"`", "a backtick"}, {"|", "|"}, {"&", "&"}, {"<", "<"}, {">", ">"}, {"'", "a single quote"}, {`"`, "a double quote"},
 	{`\`, "a backslash"}, {"\n", "a line break"}, {" ", "a blank"}, {"../", "../"},
@@ -32,7 +32,7 @@ func (s Shape) Permits() (names []string) {
 		names = append(names, "a dash at the beginning")
 	}
 	anywhere := begin
-	for seen := map[uint32]bool{}; ; { // every place that some text reaches
+	for seen := map[uint32]bool{}; ; { // collect every place that the program reaches with some text
 		var next []uint32
 		for _, pc := range anywhere {
 			if i := &prog.Inst[pc]; !seen[pc] && isRune(i) {
@@ -59,7 +59,8 @@ func (s Shape) Permits() (names []string) {
 	return names
 }
 
-// reads reports whether a program can read a text from one of its places. Assertions about a place always hold here.
+// reads reports whether a program can read a text from one of the given places. It takes assertions such as ^ and \b as
+// true.
 func reads(prog *syntax.Prog, places []uint32, text string) bool {
 	for _, r := range text {
 		var next []uint32
@@ -73,7 +74,7 @@ func reads(prog *syntax.Prog, places []uint32, text string) bool {
 	return len(places) > 0
 }
 
-// closure adds the places that a program reaches without reading.
+// closure returns the given places and those that a program reaches from them without reading a character.
 func closure(prog *syntax.Prog, places []uint32) []uint32 {
 	seen := make(map[uint32]bool)
 	var all []uint32

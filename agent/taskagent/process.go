@@ -28,54 +28,54 @@ import (
 // killed, because a process that it started may keep the pipe open.
 const pipeDelay = time.Second
 
-// process is one run of a command, ready to be started, and as it travels to another machine.
+// process describes one run of a command that is ready to start. Its JSON is sent to another machine that runs the command.
 type process struct {
 	Args     []string      `json:"args"`
-	Env      []string      `json:"env,omitempty"` // besides what it inherits
+	Env      []string      `json:"env,omitempty"` // in addition to the inherited variables
 	CleanEnv bool          `json:"clean_env,omitempty"`
 	Inherit  []string      `json:"inherit,omitempty"`
 	Withhold []string      `json:"withhold,omitempty"`
 	Dir      string        `json:"dir,omitempty"`   // below the root
 	Files    []string      `json:"files,omitempty"` // files in Args and Env that must be inside the root
 	Folders  []string      `json:"folders,omitempty"`
-	Open     []openPath    `json:"open,omitempty"` // the command gets them open, as the descriptors from 3 on
+	Open     []openPath    `json:"open,omitempty"` // files that the command inherits open, as descriptors from 3 on
 	Stdin    string        `json:"stdin,omitempty"`
 	Limit    int64         `json:"limit"`             // of stdout and of stderr, in bytes; a coding agent may print more
-	Timeout  time.Duration `json:"timeout,omitempty"` // 0 is none
+	Timeout  time.Duration `json:"timeout,omitempty"` // 0 means no limit
 
-	DirChosen bool `json:"dir_chosen,omitempty"` // a value has chosen Dir
+	DirChosen bool `json:"dir_chosen,omitempty"` // Dir depends on the value of a placeholder
 
-	Report string `json:"report,omitempty"` // a file below Dir that the command writes; "" is none
+	Report string `json:"report,omitempty"` // a file below Dir that the command writes; "" means none
 
-	CLI   string        `json:"cli,omitempty"`   // the coding agent that it is; of its output only what counts is kept
-	Idle  time.Duration `json:"idle,omitempty"`  // the longest time without output; 0 is any
-	Grace time.Duration `json:"grace,omitempty"` // the time to end after it is asked to; 0: it is killed at once
-	// ACP are the permissions of a coding agent that speaks the Agent Client Protocol, in which it gets Stdin; its
-	// Stdout is then the report. "" is any other.
+	CLI   string        `json:"cli,omitempty"`   // the name of the coding agent; "" for any other command
+	Idle  time.Duration `json:"idle,omitempty"`  // the longest time without output; 0 means no limit
+	Grace time.Duration `json:"grace,omitempty"` // how long the command may take to end when asked; with 0 it is killed at once
+	// ACP has the permissions of a coding agent that gets Stdin over the Agent Client Protocol; the Stdout of
+	// its result is then the report. "" means that the command does not speak the protocol.
 	ACP   codingcli.Permissions `json:"acp,omitempty"`
-	Allow []string              `json:"allow,omitempty"` // commands that such an agent may run besides
+	Allow []string              `json:"allow,omitempty"` // further commands that an agent with ACP may run
 
-	continues bool         // whether a coding agent goes on with its conversation
-	before    conversation // that it goes on with
-	fresh     []string     // its Args without that; nil if there is none
-	renewed   string       // why it began a new one in place of that
+	continues bool         // a coding agent continues its conversation
+	before    conversation // the conversation that it continues
+	fresh     []string     // the Args that begin a new conversation; nil if Args do so already
+	renewed   string       // why it began a new conversation in place of before
 
-	room budget.Reservation // what a coding agent is told that it may cost
-	tell func(string)       // shows what a coding agent does; nil is nobody
+	room budget.Reservation // the cost that a coding agent is told it may spend
+	tell func(string)       // shows what a coding agent does; nil shows nothing
 }
 
 // ended has the exit code and the output of a command.
 type ended struct {
-	Started bool   `json:"started,omitempty"` // also set if it was killed
-	Idle    bool   `json:"idle,omitempty"`    // it was ended because it printed nothing
-	Code    int    `json:"code"`              // -1 for a signal
+	Started bool   `json:"started,omitempty"` // a coding agent was started, even if it was killed; false for other commands
+	Idle    bool   `json:"idle,omitempty"`    // Refrain ended it because it printed nothing
+	Code    int    `json:"code"`              // -1 if a signal ended it
 	State   string `json:"state"`
 	Stdout  string `json:"stdout,omitempty"`
 	Stderr  string `json:"stderr,omitempty"`
 	Report  string `json:"report,omitempty"`
 }
 
-// shown is run for the call of a step. It shows what a coding agent does.
+// shown calls run for the call of a step. For a coding agent it also yields lines that show what the agent does.
 func (p *process) shown(ctx agent.InvocationContext, root string, yield func(*session.Event, error) bool) (got ended,
 	err error) {
 	if p.CLI == "" {
@@ -89,8 +89,8 @@ func (p *process) shown(ctx agent.InvocationContext, root string, yield func(*se
 	return got, err
 }
 
-// run starts the command for a call of an ID, in a folder below root, and waits for it. The error
-// says that it could not be started or was killed.
+// run starts the command for the call with the given ID, in a folder below root, and waits for it. It returns an
+// error if the command could not be started or was killed, or if its files or its report are not as they must be.
 func (p *process) run(parent context.Context, root, id string) (ended, error) {
 	work, err := openWorkDir(root, p.Dir)
 	if err != nil {
@@ -134,9 +134,9 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 	}
 	stdout, stderr := upToLimit("stdout"), upToLimit("stderr")
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	var kept bytes.Buffer // of what a coding agent prints
+	var kept bytes.Buffer // the part of a coding agent's output that Read needs
 	tail := &limited.Tail{Most: p.Limit}
-	if p.CLI != "" { // what it prints for people does not end it
+	if p.CLI != "" { // a coding agent may print any amount of text for people
 		cmd.Stderr = &troubles{to: tail, tell: p.tell}
 	}
 	procgroup.Lead(cmd)
@@ -194,9 +194,9 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 	}, err
 }
 
-// watch prepares the command of a coding agent: it is asked to end before it is killed, it may not be silent for long,
-// and of its output only what counts is kept. The function that watch returns is called when it has ended, and ends what
-// it has left behind.
+// watch prepares the command of a coding agent. The agent is asked to end before it is killed. It is ended if it prints nothing
+// for p.Idle. Only the lines of its output that are needed later are kept. The caller calls finish when the agent has ended;
+// finish also ends the processes that the agent has left.
 func (p *process) watch(cmd *exec.Cmd, kept *bytes.Buffer, id string, kill context.CancelCauseFunc) (finish func(), err error) {
 	cmd.Cancel = func() error { return procgroup.Terminate(cmd.Process) }
 	cmd.WaitDelay = p.Grace
@@ -219,7 +219,7 @@ func (p *process) watch(cmd *exec.Cmd, kept *bytes.Buffer, id string, kill conte
 	} else {
 		lines := &codingcli.Lines{Program: p.CLI, Dir: cmd.Dir, Heard: heard, Doing: doing}
 		cmd.Stdout, last = lines, func() {
-			kept.Write(lines.Kept()) // a line of each kind and one of files, which are bounded
+			kept.Write(lines.Kept()) // one line of each kind and one of files; all are bounded
 			if more := codingcli.Programs[p.CLI].Record; more != nil {
 				kept.Write(more(cmd.Env, kept.Bytes())) // one line
 			}
@@ -234,21 +234,21 @@ func (p *process) watch(cmd *exec.Cmd, kept *bytes.Buffer, id string, kill conte
 	}, nil
 }
 
-// troubles passes the standard error of a coding agent on, and tells lines from which a person learns that its provider does not answer: some
-// programs print nothing else for minutes.
+// troubles is a writer for the standard error of a coding agent. It passes the output to to, and calls tell with each line that
+// shows that the provider does not answer, because some programs print nothing else for minutes.
 type troubles struct {
 	to   io.Writer
-	tell func(string) // nil is nobody
+	tell func(string) // nil tells nobody
 	line []byte
 }
 
 var troubleLine = lazyregexp.New(`(?i)attempt \d+ failed|reconnecting|stream error|fetch failed|ECONNREFUSED|ENOTFOUND|ETIMEDOUT|` +
 	`connection refused|overloaded`)
 
-// longestTrouble is how much of a line is looked at, in bytes.
+// longestTrouble is the part of a line, in bytes, in which troubles searches.
 const longestTrouble = 2000
 
-// Write never fails other than to does.
+// Write returns what the Write of to returns.
 func (t *troubles) Write(b []byte) (int, error) {
 	if t.tell != nil {
 		for _, c := range b {
@@ -267,7 +267,7 @@ func (t *troubles) Write(b []byte) (int, error) {
 	return t.to.Write(b)
 }
 
-// environ is the environment of the command. A variable that stands twice in it has its last value.
+// environ returns the environment of the command. If a variable is in it twice, the last value counts.
 func (p *process) environ(ctx context.Context, dir, id string) []string {
 	env := child.Inheritance{Clean: p.CleanEnv, Inherit: p.Inherit, Withhold: p.Withhold}.Environ()
 	env = append(propagate.Env(ctx, append(env, "PWD="+dir)), EnvCallID+"="+id)

@@ -18,10 +18,10 @@ import (
 const KeyCallID = "call_id"
 
 // NewCommandReconcile returns a Reconcile that runs a command to find out whether a task took
-// place. Exit code 0 (or one of OKExitCodes) says that it did, and the standard output is its
-// result; exit code 1 says that it did not; any other end leaves it unknown, and the standard error
-// gives the reason. The command finds the call's ID in its environment ([EnvCallID]), and its
-// templates as {{call_id}}. Of the fields of Config only Name is used.
+// place. Exit code 0 (or one of OKExitCodes) means that the task took place; the standard output is then
+// its result. Exit code 1 means that it did not. Any other exit code, or a signal, leaves it unknown, and the
+// standard error gives the reason. The command gets the call's ID in its environment ([EnvCallID]), and its
+// templates can use the ID as {{call_id}}. Of the fields of Config only Name is used.
 //
 // It returns an error for a config that [NewCommand] refuses, and for an OK exit code of 1.
 func NewCommandReconcile(cfg CommandConfig) (agent.Reconcile, error) {
@@ -41,15 +41,15 @@ func NewCommandReconcile(cfg CommandConfig) (agent.Reconcile, error) {
 	return a.reconcile, nil
 }
 
-// NewHTTPReconcile returns a Reconcile that sends a request to find out whether a task took place:
-// a status of 200 to 299 (or one of OKStatus) says that it did, and the body is its result; 404 and
-// 410 say that it did not; any other answer leaves it unknown. Its templates can use the call's ID
+// NewHTTPReconcile returns a Reconcile that sends a request to find out whether a task took place.
+// A status of 200 to 299 (or one of OKStatus) means that it did; the body is then its result. The status 404 or
+// 410 means that it did not. Any other answer leaves it unknown. The templates can use the call's ID
 // as {{call_id}}. Of the fields of Config only Name is used.
 //
 // It returns an error for a config that [NewHTTP] refuses.
 func NewHTTPReconcile(cfg HTTPConfig) (agent.Reconcile, error) {
 	cfg.Config = named(cfg.Config)
-	cfg.Effect = agent.Pure // it asks, and sends no key
+	cfg.Effect = agent.Pure // the request only reads, so it needs no idempotency key
 	made, err := NewHTTP(cfg)
 	if err != nil {
 		return nil, err

@@ -13,11 +13,11 @@ import (
 	"github.com/refrain-dev/refrain/internal/process/credential"
 )
 
-// redirects is the redirect policy of clients that have none: the servers, besides
-// the one that is asked, to which a redirect may lead.
+// redirects is the redirect policy for clients that have none of their own. It lists the servers to which
+// a redirect may lead, in addition to the server of the request.
 type redirects []string
 
-// check refuses a redirect before anything is sent.
+// check returns an error for a redirect that the policy does not allow. The client calls it before it follows the redirect.
 func (hosts redirects) check(req *http.Request, via []*http.Request) error {
 	if s := req.URL.Scheme; s != "http" && s != "https" {
 		return fmt.Errorf("redirect to scheme %q: only http and https are followed", s)
@@ -43,15 +43,14 @@ func (hosts redirects) check(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// list reports whether a server is listed, by its host alone if its port is the one
-// of its scheme.
+// list reports whether the server of u is in the list. A host without a port stands for the default port of the scheme.
 func (hosts redirects) list(u *url.URL) bool {
 	return slices.ContainsFunc(hosts, func(host string) bool {
 		return credential.SameOrigin(u, &url.URL{Scheme: u.Scheme, Host: host})
 	})
 }
 
-// checkHosts reports each text that is not a host.
+// checkHosts adds an error to s for each text that is not a host.
 func checkHosts(hosts []string, s *source) {
 	for i, host := range hosts {
 		u, err := url.Parse("https://" + host)

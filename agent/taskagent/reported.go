@@ -21,7 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// ofCall are the fields of a CLI's result that no two calls have in common.
+// ofCall lists the fields of a CLI's result that differ between any two calls.
 var ofCall = []string{"session", "continued", "turns", "input_tokens", "output_tokens", "cost", "stderr"}
 
 // CLIResult lists the fields of a CLI's result.
@@ -32,17 +32,18 @@ func CLIResult() []string {
 	}
 }
 
-// metadataUsage is a key of the CustomMetadata of an event: what a coding agent has used, as a [budget.Usage].
+// metadataUsage is the key in an event's CustomMetadata of the coding agent's usage, a [budget.Usage].
 const metadataUsage = "refrain:usage"
 
-// cliOutcome turns what a coding agent has printed into the task's outcome. err is why it was ended, if it was.
+// cliOutcome turns the output of a coding agent into the task's outcome. err is the reason for which Refrain ended the program;
+// nil if it ended by itself.
 func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got ended, err error) (outcome, error) {
 	c := a.cfg.CLI
 	if err != nil && !got.Started {
 		return outcome{}, err
 	}
 	code := got.Code
-	if err != nil { // it was ended, and the code says that only
+	if err != nil { // Refrain ended the program, so its exit code has no other meaning
 		code = 0
 	}
 	r := c.program().Read([]byte(got.Stdout), code)
@@ -65,7 +66,7 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got e
 		switch {
 		case got.Idle:
 			called = codingcli.Idle
-		case err == nil && (got.Code > 0 || c.ACP == nil && got.Code < 0): // one that speaks ACP is killed after its answer
+		case err == nil && (got.Code > 0 || c.ACP == nil && got.Code < 0): // Refrain kills a program with ACP after its answer
 			called = codingcli.Crashed
 		}
 	}
@@ -85,7 +86,7 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got e
 		return out, &ConversationError{Program: c.name()}
 	}
 	switch ok := r.Outcome == codingcli.OK || r.Outcome == codingcli.Partial || r.Outcome == codingcli.Denied && c.Denied == "allow"; {
-	case ok: // though the program may have hung after its result
+	case ok: // also if the program hung after its result and was ended
 		out.sets = a.keeps(&r)
 		out.warning = strings.Join(slices.DeleteFunc([]string{out.warning, c.refused(&r)}, func(s string) bool { return s == "" }), "; ")
 		return out, nil
@@ -104,8 +105,8 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got e
 	return out, failed
 }
 
-// answeredNothing reports whether a program that says it has succeeded was not answered by its model: its words are the error of its provider,
-// as of Qwen Code, or it has used no tokens.
+// answeredNothing reports whether the model did not answer a program that reports success. Then the program's message is an
+// error of its provider, as Qwen Code prints it, or the program has used no tokens.
 func answeredNothing(r *codingcli.Report) bool {
 	if strings.HasPrefix(strings.TrimSpace(r.Said), "[API Error") {
 		return true
@@ -113,7 +114,7 @@ func answeredNothing(r *codingcli.Report) bool {
 	return !r.Usage.Estimated && r.Usage.Calls > 0 && r.Usage.InputTokens == 0 && r.Usage.CachedTokens == 0 && r.Usage.OutputTokens == 0
 }
 
-// refused names, for a person, the commands that the program was not allowed to run.
+// refused returns a warning that names the first three commands that the program was not allowed to run, or "" if there are none.
 func (c *CLI) refused(r *codingcli.Report) string {
 	if len(r.Commands) == 0 {
 		return ""
@@ -126,7 +127,7 @@ func (c *CLI) refused(r *codingcli.Report) string {
 	return text + "; name in allow what it may run, or with refrain loop in --allow"
 }
 
-// known is a value that was reported, or nil.
+// known returns v if is is true, and nil otherwise, for a value that the program has not reported.
 func known[T any](is bool, v T) any {
 	if !is {
 		return nil
@@ -134,7 +135,7 @@ func known[T any](is bool, v T) any {
 	return v
 }
 
-// spent notes in an event what was used.
+// spent writes the model and the usage of a coding agent into an event.
 func (out *outcome) spent(ev *session.Event) {
 	if out.used == nil {
 		return
@@ -151,13 +152,14 @@ func (out *outcome) spent(ev *session.Event) {
 	model.SetCacheWrites(ev.UsageMetadata, u.CacheWriteTokens, u.CacheWrite1hTokens)
 }
 
-// books counts in the run's budget what a coding agent has used. Its error says that the run has made too many requests.
+// books adds the usage of a coding agent to the run's budget, and releases its reservation. It returns an error if the run
+// has made too many requests to models.
 func (a *CommandAgent) books(ctx agent.InvocationContext, p *process, r *codingcli.Report) error {
 	r.Model = cmp.Or(r.Model, a.cfg.CLI.Model, a.cfg.CLI.name())
 	r.Usage = ctx.RunConfig().Prices.Priced(r.Model, r.Usage)
 	drive.At(ctx).Budget().Book(r.Usage)
 	p.room.Release()
-	for range r.Usage.Calls - 1 { // the first was counted before it was asked
+	for range r.Usage.Calls - 1 { // asCLI has counted the first one
 		if err := drive.At(ctx).CountModelCall(); err != nil {
 			return fmt.Errorf("each of the %d requests of %s to its model counts: %w", r.Usage.Calls, a.cfg.CLI.name(), err)
 		}
@@ -172,7 +174,7 @@ var (
 	_ drive.Spender  = (*CommandAgent)(nil)
 )
 
-// Compared returns the result of a coding agent without the fields that no two calls have in common. It returns any other
+// Compared returns the result of a coding agent without the fields that differ between any two calls. It returns any other
 // value as it is.
 func (a *CommandAgent) Compared(ev *session.Event, v any) any {
 	fields, ok := v.(map[string]any)
@@ -184,7 +186,8 @@ func (a *CommandAgent) Compared(ev *session.Event, v any) any {
 	return fields
 }
 
-// CutOff returns the usage of an attempt that was cut off with its process. For a coding agent it is unknown.
+// CutOff returns the usage of an attempt that was cut off because this process ended. For a coding agent it is an estimate of
+// one call, because the true usage is unknown; for any other command it is zero.
 func (a *CommandAgent) CutOff() (used budget.Usage) {
 	if a.cfg.CLI != nil {
 		used = budget.Usage{Calls: 1, Estimated: true}
@@ -201,7 +204,7 @@ func (a *CommandAgent) Used(ev *session.Event, _ budget.Prices) (used budget.Usa
 	if err == nil {
 		err = json.Unmarshal(data, &used)
 	}
-	if err != nil { // somebody else wrote it
+	if err != nil { // another program wrote it
 		return budget.Usage{Calls: 1, Estimated: true}
 	}
 	return used

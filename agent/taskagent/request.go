@@ -16,7 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/model"
 )
 
-// request fills the templates, and collects the secret values.
+// request fills the templates and returns the request. It adds the secret values in it to secrets.
 func (a *HTTPAgent) request(ctx context.Context, lookup func(string) (any, bool),
 	secrets *credential.Secrets) (*http.Request, error) {
 	where, err := a.url.Fill(lookup)
@@ -56,7 +56,7 @@ func (a *HTTPAgent) request(ctx context.Context, lookup func(string) (any, bool)
 	return req, nil
 }
 
-// answer is what a server sent back.
+// answer is the answer of a server.
 type answer struct {
 	Status     int            `json:"status"`
 	Headers    map[string]any `json:"headers,omitempty"`
@@ -97,7 +97,7 @@ func send(client *http.Client, req *http.Request, sizeLimit int64) (answer, erro
 	return got, nil
 }
 
-// leastHeaders is the limit of an answer's headers in bytes if the limit of its body is lower.
+// leastHeaders is the limit of an answer's headers in bytes, if the limit of its body is lower than this.
 const leastHeaders = 64 << 10
 
 // withoutSecrets returns the answer without secrets, for an error.

@@ -18,8 +18,8 @@ import (
 )
 
 // Shape limits the values that may stand in an argument or an environment variable of a command. A
-// value must satisfy every field. The zero value allows any text, and such a value can stand in
-// neither.
+// value must satisfy every field. The zero value allows any text; a value of that shape can stand neither in an
+// argument nor in a variable, except one whose name begins with [FreePrefix].
 type Shape struct {
 	// Type is the type of the value; empty is text.
 	Type ShapeType
@@ -44,16 +44,16 @@ const (
 	// to its working directory. It has no "..", none of the characters |;`"'\<>& and "$(", "${", and no
 	// control characters, and no link in it leads out of the root. The command gets it with "./" before it.
 	ShapeFile ShapeType = "file"
-	// ShapeFolder is the path of such a folder, outside of any repository below the root, because the settings
-	// of a repository name programs to run.
+	// ShapeFolder is the path of a folder, with the same rules. The folder must not be inside a repository below
+	// the root, because the settings of a repository can name programs to run.
 	ShapeFolder ShapeType = "folder"
 )
 
 // Free reports whether the shape allows every text.
 func (s Shape) Free() bool { return s.Type == "" && len(s.Choices) == 0 && s.Pattern == "" }
 
-// literal reports whether no value of the shape can be anything but a number, a truth value, a word of the author or
-// a built-in value.
+// literal reports whether every value of the shape is a number, a truth value, one of the declared choices, or a
+// built-in value.
 func (s Shape) literal() bool {
 	switch s.Type {
 	case ShapeNumber, ShapeInt, ShapeBool:
@@ -127,7 +127,8 @@ func (s Shape) Check(v any) error {
 	return err
 }
 
-// checkStart is Check for a value that begins an argument: only a number or a choice begins with -.
+// checkStart returns an error if a value at the beginning of an argument begins with "-", unless the shape is a number or
+// has choices.
 func (s Shape) checkStart(v any) error {
 	text, _ := scalar(v)
 	if s.Type != ShapeNumber && s.Type != ShapeInt && len(s.Choices) == 0 && strings.HasPrefix(text, "-") {
@@ -138,7 +139,8 @@ func (s Shape) checkStart(v any) error {
 
 const dashed = "it begins with -, as an option does"
 
-// refuse says that a value does not have the shape, and why if that is not plain.
+// refuse returns an error which says that a value does not have the shape. why is the reason; it is empty if the
+// description of the shape is reason enough.
 func (s Shape) refuse(v any, why string) error {
 	if why != "" {
 		why = ": " + why
@@ -156,8 +158,8 @@ func isInside(name string) bool {
 	return filepath.IsLocal(name) && !slices.Contains(strings.Split(filepath.ToSlash(name), "/"), "..")
 }
 
-// scalar returns a value as text for an argument; false for lists, maps and types with their own
-// encoding.
+// scalar returns a value as the text of an argument. It returns false for a list, a map, nil, a number that is not finite,
+// and any other type.
 func scalar(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
@@ -176,7 +178,8 @@ func scalar(v any) (string, bool) {
 	return "", false
 }
 
-// builtIn are the shapes of names that are no keys; see drive.Place.Lookup. The others are text.
+// builtIn maps names that are not state keys to their shapes; see drive.Place.Lookup. Built-in names that are not in it
+// have the zero Shape, which is text.
 var builtIn = map[string]Shape{
 	"iteration": {Type: ShapeInt}, "max_iterations": {Type: ShapeInt}, "remaining_iterations": {Type: ShapeInt},
 	"is_first_iteration": {Type: ShapeBool}, "is_last_iteration": {Type: ShapeBool},
@@ -184,11 +187,12 @@ var builtIn = map[string]Shape{
 	"elapsed": {Pattern: `([0-9]+[hms])+`, builtIn: true},
 }
 
-// callID is the shape of the call's ID, a value that is built in where a command finds out about a call.
-// Elsewhere {{call_id}} is a key like any other.
+// callID is the shape of {{call_id}} in a command of [NewCommandReconcile], where it is a built-in value. In any other
+// command {{call_id}} is an ordinary state key.
 var callID = Shape{Pattern: `[A-Za-z0-9][-\w./:\[\]]*`, builtIn: true}
 
-// shape returns the shape of a placeholder: its own, or for an earlier value of a key that of the key.
+// shape returns the declared shape of a placeholder. For prev.KEY, best.KEY and rejected.KEY it returns the shape of KEY
+// if they have none of their own.
 func (c *CommandConfig) shape(name string) Shape {
 	if s, ok := c.Shapes[name]; ok || c.parameter(name) {
 		return s
@@ -215,7 +219,7 @@ type ShapeError struct {
 	// may stand.
 	Code bool
 
-	why string // the shape does not suffice; empty if a rule for all shapes says so
+	why string // why the shape does not suffice; if it is empty, Error finds the reason in the other fields
 }
 
 // Permanent returns true, because a retry would insert the same value.
@@ -260,7 +264,7 @@ func (e *ValueError) Unwrap() error { return e.Err }
 // Permanent returns true, because a retry would insert the same value.
 func (e *ValueError) Permanent() bool { return true }
 
-// shown is a value in a message.
+// shown returns a value as text for a message, at most 100 characters.
 func shown(v any) string {
 	text, ok := scalar(v)
 	if !ok {

@@ -15,11 +15,10 @@ import (
 type Read struct {
 	// Field is the field of the config, such as "Args[2]", "ExitWhen" or `Set["count"]`.
 	Field string
-	// Ref is the name and its place in the field. In an expression the name is
-	// a key of state as "key", a key of prev as "prev.key", and there is no
-	// place.
+	// Ref is the name and its place in the field. For an expression it has no place,
+	// and the name is "key" for a key of state, and "prev.key" for a key of prev.
 	template.Ref
-	// Any says that an expression may read every key of the state, because it
+	// Any reports that an expression may read every key of the state, because it
 	// computes the key or uses the whole map. Name is then empty.
 	Any bool
 }
@@ -30,15 +29,15 @@ type source struct {
 	reads []Read
 	errs  []error
 
-	keys    []string // of the state, that expressions read
-	allKeys bool     // they may read any
+	keys    []string // the state keys that expressions read
+	allKeys bool     // the expressions may read any key
 }
 
 func (s *source) errorf(format string, args ...any) {
 	s.errs = append(s.errs, fmt.Errorf(format, args...))
 }
 
-// template parses a template. It never returns nil.
+// template parses a template. It returns an empty template, and never nil, if the text is wrong.
 func (s *source) template(field, text string, d template.Dialect) *template.Template {
 	t, err := template.Parse(text, template.Options{Dialect: d})
 	if err != nil {
@@ -78,8 +77,8 @@ func (s *source) expression(field, text string, vars []expr.Var) expr.Program {
 	return p
 }
 
-// condition compiles an expression that is true or false, about the result of a
-// task.
+// condition compiles a condition, which is true or false and may read the result of a
+// task. It returns nil if the text is empty or wrong.
 func (s *source) condition(field, text string) expr.Program {
 	p := s.expression(field, text, Variables())
 	if p == nil {
@@ -91,7 +90,7 @@ func (s *source) condition(field, text string) expr.Program {
 	return p
 }
 
-// templates parses the templates of a request.
+// templates returns a parser for the templates of a request. The parser adds its results and errors to s.
 func (s *source) templates() requesttemplate.Parser {
 	return requesttemplate.Parser{
 		Template: func(field, text string) *template.Template { return s.template(field, text, template.Mustache) },

@@ -21,7 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// task is the part of an agent that is the same for all kinds.
+// task is the part of an agent that all kinds of tasks share.
 type task struct {
 	cfg        Config
 	do         doing
@@ -29,36 +29,37 @@ type task struct {
 	exitReason *template.Template
 	reads      []Read
 	writes     []string
-	json       bool // its output is JSON
+	json       bool // the task's output is JSON
 
-	waits time.Duration // the longest wait for a limit; 0: it fails at once
+	waits time.Duration // the longest wait for a limit; with 0 the task does not wait and fails
 
-	keys    []string // of the state, that its expressions read
-	allKeys bool     // they may read any
+	keys    []string // the state keys that the expressions read
+	allKeys bool     // the expressions may read any key
 }
 
-// doing does a task; see settle for round. It may yield pieces, which no log has.
+// doing is a function that does a task. round is the number of earlier times that the task was done again in this attempt,
+// after a decision of settle or after a wait for a limit. The function may yield partial events, which the log does not store.
 type doing func(ctx agent.InvocationContext, round int, yield func(*session.Event, error) bool) (outcome, error)
 
-// outcome is the outcome of a task. A result together with an error means that the task was done,
-// and failed.
+// outcome is the outcome of a task. A result together with an error means that the task ran and
+// failed.
 type outcome struct {
-	words  string         // what the agent says
-	output any            // what OutputKey gets
-	sets   map[string]any // what other keys get
-	result map[string]any // what ResultKey gets
+	words  string         // the text of the agent's event
+	output any            // the value for OutputKey
+	sets   map[string]any // the values for other keys
+	result map[string]any // the value for ResultKey
 
-	limit *limit        // what is known of the limit for which it failed; nil if for another reason
-	used  *budget.Usage // by a coding agent; nil for any other task
-	model string        // that it has asked
+	limit *limit        // the provider's limit that made the task fail; nil if the task failed for another reason
+	used  *budget.Usage // the usage of a coding agent; nil for any other task
+	model string        // the model that the coding agent has asked
 
-	warning string // to a person, about the step
-	// unfinished reports of a coding agent that it failed, and may have changed files before.
+	warning string // a text about the step, for a person
+	// unfinished reports that a coding agent has failed and may have changed files before.
 	unfinished bool
 }
 
-// prepare parses the common fields of tasks and makes the base of self. It reports every mistake
-// that the source has found.
+// prepare parses the fields that all tasks share and makes the base of self. Its error reports every mistake
+// in the config, with those that s has collected before.
 func (t *task) prepare(self agent.Agent, kind string, s *source) (*drive.Base, error) {
 	cfg := &t.cfg
 	base, err := drive.NewBase(cfg.base(), self, t.run)
@@ -93,7 +94,7 @@ func (t *task) prepare(self agent.Agent, kind string, s *source) (*drive.Base, e
 	return base, nil
 }
 
-// Type is [agent.TypeTask].
+// Type returns [agent.TypeTask].
 func (t *task) Type() agent.Type { return agent.TypeTask }
 
 // Reads lists the places where the agent's templates and expressions name a key: first the fields
@@ -101,7 +102,8 @@ func (t *task) Type() agent.Type { return agent.TypeTask }
 func (t *task) Reads() []Read { return slices.Clone(t.reads) }
 
 // Writes lists the state keys that the agent writes, each once: OutputKey,
-// ResultKey, and then those that an expression sets, sorted.
+// ResultKey, and then the keys that an expression sets, sorted. Keys that [CommandConfig].Around sets, and the
+// key of a coding agent's conversation, are not among them.
 func (t *task) Writes() []string { return slices.Clone(t.writes) }
 
 // run does the task and yields its one event.
@@ -139,7 +141,8 @@ func (t *task) run(ctx agent.InvocationContext, yield func(*session.Event, error
 	}
 }
 
-// settled does the task, when it is known that this must be. It reports whether it has.
+// settled does the task, unless the log has its result or the step has to wait for a person. done reports whether out
+// and err are the task's outcome, which the caller yields. If done is false, settled has yielded everything itself.
 func (t *task) settled(ctx agent.InvocationContext, yield func(*session.Event, error) bool) (out outcome, err error,
 	done bool) {
 	round, lost := 0, false
@@ -177,7 +180,7 @@ func (t *task) settled(ctx agent.InvocationContext, yield func(*session.Event, e
 	}
 }
 
-// says reports whether there is anything in an event.
+// says reports whether an event has content, changes of the state, or a request to leave the loop.
 func says(ev *session.Event) bool {
 	return ev.Content != nil || len(ev.Actions.StateDelta) > 0 || ev.Actions.Escalate
 }
@@ -230,7 +233,7 @@ func (t *task) leave(ctx agent.InvocationContext, delta, result map[string]any) 
 	return leave.Holds, nil
 }
 
-// reason says why the task asks to leave the loop.
+// reason returns the reason for which the task asks to leave the loop.
 func (t *task) reason(ctx agent.InvocationContext, delta, result map[string]any) (string, error) {
 	if t.exitReason == nil {
 		return t.exitWhen.String(), nil

@@ -17,15 +17,15 @@ import (
 
 // The values of [CommandConfig.Tests] besides the path of a file.
 const (
-	TestsGo     = testcount.GoJSON  // of go test -json
-	TestsJUnit  = testcount.JUnit   // XML
+	TestsGo     = testcount.GoJSON  // the output of go test -json
+	TestsJUnit  = testcount.JUnit   // XML in JUnit's format
 	TestsCounts = testcount.Numbers // a JSON object with passed, failed, and perhaps skipped, broken, total_before and skipped_before
 )
 
-// testsLimit is the default of OutputLimit where tests are counted, whose programs print much.
+// testsLimit is the default of OutputLimit in bytes for a command whose tests are counted, because such programs print much.
 const testsLimit = 16 << 20
 
-// report is the file in which tests are counted; "" is none.
+// report returns the path of the file that has the results of the tests. It returns "" if no file has them.
 func (c *CommandConfig) report() string {
 	if c.Tests == "" || slices.Contains(testcount.Formats(), c.Tests) {
 		return ""
@@ -46,7 +46,7 @@ func (a *CommandAgent) checkTests(s *source) {
 	}
 }
 
-// counted makes the counts of tests the output.
+// counted counts the tests, and returns out with the counts as the output. It returns an error if it finds no tests to count.
 func (a *CommandAgent) counted(out outcome, got *ended) (outcome, error) {
 	format, text, where := a.cfg.Tests, got.Stdout, "the output"
 	if a.cfg.report() != "" {
@@ -67,7 +67,7 @@ func (a *CommandAgent) counted(out outcome, got *ended) (outcome, error) {
 	return out, nil
 }
 
-// removeReport deletes the report that an earlier command has left, so that it is not read for this one's.
+// removeReport deletes the report of an earlier command, so that it is not mistaken for the report of this command.
 func removeReport(r *os.Root, name string) error {
 	if name == "" {
 		return nil
@@ -78,7 +78,8 @@ func removeReport(r *os.Root, name string) error {
 	return nil
 }
 
-// readReport reads a report of at most limit bytes; it is empty if there is none.
+// readReport returns the text of a report, or "" if the file does not exist. A file of more than limit bytes is a
+// [*LimitError].
 func readReport(r *os.Root, name string, limit int64) (string, error) {
 	if name == "" {
 		return "", nil

@@ -34,7 +34,7 @@ func ExitScope(ctx agent.InvocationContext, delta, result map[string]any) expr.S
 	return (&task{allKeys: true}).after(ctx, delta, result)
 }
 
-// after is the scope of a task's exit condition.
+// after returns the scope for a task's exit condition, with delta applied to the state.
 func (t *task) after(ctx agent.InvocationContext, delta, result map[string]any) *scope {
 	here := drive.At(ctx)
 	s := &scope{ctx: ctx, task: t, state: here.StateMap(here.Address(), t.keys, t.allKeys), result: result}
@@ -51,11 +51,11 @@ func (t *task) after(ctx agent.InvocationContext, delta, result map[string]any) 
 	return s
 }
 
-// scope has their values in the step of ctx, as far as an expression asks for them.
+// scope gives an expression the values of [Variables] in the step of ctx. It computes each value when the expression asks for it.
 type scope struct {
 	ctx    agent.InvocationContext
 	task   *task
-	state  map[string]any // of the keys that the task reads; nil if nobody has asked
+	state  map[string]any // the keys that the task reads; nil until an expression asks for it
 	result map[string]any
 }
 

@@ -17,7 +17,7 @@ import (
 	"syscall"
 )
 
-// workDir is the directory of a command: its path, and the folder that was there when it was checked.
+// workDir is the working directory of a command: its path, and the open folder that was at that path during the check.
 type workDir struct {
 	path   string
 	folder *os.Root
@@ -38,7 +38,7 @@ func openWorkDir(root, dir string) (w workDir, err error) {
 	if !filepath.IsLocal(dir) {
 		return w, fmt.Errorf("working directory %q is outside the root %q: it has to be a path below it", dir, root)
 	}
-	// The path is cleaned first, so that the checked path is the used one.
+	// Clean the path first, so that the path that is checked is the path that is used.
 	dir = filepath.Clean(dir)
 	r, err := os.OpenRoot(root)
 	if err != nil {
@@ -59,7 +59,7 @@ func openWorkDir(root, dir string) (w workDir, err error) {
 	return w, nil
 }
 
-// start starts a command in the folder, also if a program has put a link in place of its path.
+// start starts a command in the open folder, even if another program has replaced the folder's path by a link.
 func (w workDir) start(cmd *exec.Cmd) error {
 	folder, err := w.folder.Open(".")
 	if err != nil {
@@ -70,20 +70,21 @@ func (w workDir) start(cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// openPath is the path of a file or folder that a command gets open.
+// openPath is the path of a file or folder that a command inherits open.
 type openPath struct {
 	Path   string `json:"path"`
 	Folder bool   `json:"folder,omitempty"`
 }
 
-// opens returns the text that the command gets in place of a path, which [process.checkPaths] opens.
+// opens adds a path to p.Open, which [process.checkPaths] opens, and returns the name of the open file, which replaces the path
+// in the command.
 func (p *process) opens(path string, folder bool) string {
 	p.Open = append(p.Open, openPath{path, folder})
-	return "/dev/fd/" + strconv.Itoa(2+len(p.Open)) // below are the standard streams
+	return "/dev/fd/" + strconv.Itoa(2+len(p.Open)) // 0 to 2 are the standard streams
 }
 
-// checkPaths returns an error unless each path that a value has chosen, relative to the working directory dir, names
-// a file or a folder that exists inside root. It opens those that the command gets open. The caller closes them.
+// checkPaths returns an error unless each path that comes from a placeholder names a file or a folder that exists inside
+// root. Such paths are relative to the working directory dir. checkPaths opens the files of p.Open; the caller closes them.
 func (p *process) checkPaths(root string, dir workDir) (open []*os.File, err error) {
 	if len(p.Files)+len(p.Folders)+len(p.Open) == 0 && !p.DirChosen {
 		return nil, nil
@@ -133,7 +134,7 @@ func (p *process) checkPaths(root string, dir workDir) (open []*os.File, err err
 	return open, ownRepository(root, dir.path)
 }
 
-// open opens a path inside the root r, and checks what it has opened.
+// open opens a path inside the root r, and checks that the result is a regular file or a folder, as path says.
 func (p *process) open(r *os.Root, path openPath, root string) (f *os.File, err error) {
 	if path.Folder && runtime.GOOS != "linux" || runtime.GOOS == "windows" {
 		return nil, fmt.Errorf("open %q for the command: this system hands on no such open file; remove it from open", path.Path)
@@ -159,7 +160,7 @@ func (p *process) open(r *os.Root, path openPath, root string) (f *os.File, err 
 	return f, err
 }
 
-// isFile returns an error unless a path was found to be a regular file inside the root.
+// isFile returns an error unless info and err, the results of Stat on path, show a regular file.
 func isFile(path, root string, info os.FileInfo, err error) error {
 	switch {
 	case err != nil:
@@ -172,7 +173,7 @@ func isFile(path, root string, info os.FileInfo, err error) error {
 	return nil
 }
 
-// isFolder returns an error unless a path was found to be a folder inside the root.
+// isFolder returns an error unless info and err, the results of Stat on path, show a folder.
 func isFolder(path, root string, info os.FileInfo, err error) error {
 	if err == nil && info.IsDir() {
 		return nil
@@ -180,8 +181,8 @@ func isFolder(path, root string, info os.FileInfo, err error) error {
 	return fmt.Errorf("folder %q must exist inside the root %q: %w", path, root, cmp.Or(err, error(syscall.ENOTDIR)))
 }
 
-// checkReplaced returns an error if a path that the command has got leads out of the root now, because another program
-// has replaced it: what the command has read may be from there. A path may be gone.
+// checkReplaced returns an error if a path in the command's arguments now leads out of the root. Another program has then
+// replaced it, and the command may have read a file outside the root. A path that no longer exists is no error.
 func (p *process) checkReplaced(root string) error {
 	if len(p.Files)+len(p.Folders) == 0 {
 		return nil
@@ -207,7 +208,7 @@ func closeAll(files []*os.File) {
 }
 
 // ownRepository returns an error if a folder is in a repository of its own below root, because the settings of a
-// repository name programs that git and hg run, and whoever made the folder has written them.
+// repository name programs that git and hg run. Another program, or a person who is not trusted, may have written them.
 func ownRepository(root, dir string) error {
 	root, err := filepath.Abs(root)
 	if err == nil {
@@ -228,7 +229,7 @@ func ownRepository(root, dir string) error {
 	return nil
 }
 
-// isRepository reports whether a folder is a repository of git or hg: it has its data, is its data, or is a bare one.
+// isRepository reports whether a folder is a repository of git or hg, the .git or .hg folder of one, or a bare repository.
 func isRepository(dir string) bool {
 	has := func(name string) bool {
 		_, err := os.Lstat(filepath.Join(dir, name))
@@ -242,8 +243,8 @@ func isRepository(dir string) bool {
 	return has("HEAD") && has("objects")
 }
 
-// opened returns a path of an open folder that no program can replace, for the time until a command has started. Where the
-// system has no such paths, as outside Linux, it returns path.
+// opened returns a path of an open folder that no program can replace. It is valid until the folder is closed. On a system
+// without such paths, such as macOS, opened returns path.
 func opened(folder *os.File, path string) string {
 	name := fmt.Sprintf("/proc/self/fd/%d", folder.Fd())
 	if _, err := os.Stat(name); err != nil {
