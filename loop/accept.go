@@ -13,11 +13,11 @@ type Regression string
 
 // The ways to treat a worse iteration.
 const (
-	KeepBest        Regression = "keep_best" // the next iteration continues from the worse state; the best result is handed back
+	KeepBest        Regression = "keep_best" // the next iteration continues from the worse state; the loop returns the best result
 	RollbackOnWorse Regression = "rollback"  // the iteration is rejected and its changes of state are undone
 )
 
-// value takes the score of the iteration that has just ended into the tally.
+// value reads the score of the iteration that has just ended and adds it to the tally.
 func (p *Plan) value(t *Tally, o *incoming) {
 	got, ok := p.measure(t, o)
 	if !ok {
@@ -27,7 +27,7 @@ func (p *Plan) value(t *Tally, o *incoming) {
 	p.take(t, got)
 }
 
-// take makes a reading the score of the iteration that has just ended.
+// take stores a reading as the score of the iteration that has just ended.
 func (p *Plan) take(t *Tally, got reading) {
 	s, rec := p.Score, &t.Ended
 	t.Score, rec.Score = new(got.score), new(got.score)
@@ -51,9 +51,9 @@ func (p *Plan) take(t *Tally, got reading) {
 	}
 }
 
-// accept decides whether the iteration that has just ended is accepted, and whether
-// it is the best. One with which the loop ends, and which is its result, is not
-// rejected for being worse than another, nor are its changes of state undone.
+// accept decides whether the iteration that has just ended is accepted, and whether it is the best. If the loop ends
+// with this iteration and returns it as its result, accept does not reject it for being worse than another, and the
+// loop does not undo its changes of state. The quality gate applies in any case.
 func (p *Plan) accept(t *Tally, scored bool) {
 	s, rec := p.Score, &t.Ended
 	rolls, ground := p.OnRegression == RollbackOnWorse, p.ground(t)
@@ -87,13 +87,12 @@ func (p *Plan) accept(t *Tally, scored bool) {
 	}
 }
 
-// handsBack reports whether the loop ends with the iteration that has just ended
-// because of what that iteration is, so that it is the result.
+// handsBack reports whether the iteration that has just ended ends the loop and is its result.
 func (p *Plan) handsBack(t *Tally) bool {
 	switch p.reason(t) {
 	case ReasonTarget:
 		return true
-	case ReasonCondition: // unless one before is better, at whose end it held too
+	case ReasonCondition: // unless the condition also held after an earlier, better iteration
 		return t.Truths[0].Run <= 1 || t.MetScore == nil || t.Score != nil && !p.Score.better(*t.MetScore, *t.Score)
 	case ReasonExit, ReasonEscalated:
 		return !p.BestOnExit
@@ -101,8 +100,7 @@ func (p *Plan) handsBack(t *Tally) bool {
 	return false
 }
 
-// meet notes which is the best of the iterations, one after another, at whose end
-// StopWhen held.
+// meet stores the best of the consecutive iterations after which StopWhen held.
 func (p *Plan) meet(t *Tally) {
 	if len(t.Truths) == 0 || t.Truths[0].Run == 0 {
 		t.Met, t.MetScore = 0, nil
@@ -120,9 +118,9 @@ func (p *Plan) meet(t *Tally) {
 	}
 }
 
-// measure is the score of the iteration: the agent's own if it left with one,
-// what its judge's samples come to, or what can be read now, if a step of the
-// iteration wrote it.
+// measure returns the score of the iteration: the agent's own score if it left the loop with one, otherwise the mean of
+// the judge's samples, otherwise the score that the plan reads from the state, if a step of this iteration wrote it. If
+// there is no score, ok is false and t.ScoreNote says why.
 func (p *Plan) measure(t *Tally, o *incoming) (got reading, ok bool) {
 	j := &t.Judge
 	own := o.Exit != nil && o.Exit.Score != nil && t.Exit != nil && !p.compares()
@@ -153,13 +151,13 @@ func (p *Plan) measure(t *Tally, o *incoming) (got reading, ok bool) {
 	return got, true
 }
 
-// reject refuses the iteration that has just ended.
+// reject marks the iteration that has just ended as rejected.
 func (p *Plan) reject(t *Tally, why string) {
 	t.Ended.Rejected = why
 	t.Rejections++
 }
 
-// gain is the improvement from one score to another, more is better.
+// gain returns the improvement from one score to another; a positive gain is better.
 func (s *Score) gain(from, to float64) float64 {
 	if s.LowerIsBetter {
 		return tidy(from - to)
@@ -167,10 +165,10 @@ func (s *Score) gain(from, to float64) float64 {
 	return tidy(to - from)
 }
 
-// flat counts how often running the improvement was below a threshold, or no
-// larger than chance.
+// flat updates t.Flat, the number of consecutive iterations whose improvement was below a threshold or within the
+// judge's noise.
 func (s *Score) flat(t *Tally, rec *IterationRecord) {
-	percent, is := 0.0, *rec.Delta <= 0 // no gain over a score of zero
+	percent, is := 0.0, *rec.Delta <= 0 // a percentage of a previous score of zero does not exist
 	if rec.Percent != nil {
 		percent, is = *rec.Percent, true
 	}

@@ -75,7 +75,7 @@ func (p *Plan) add(t *Tally, o *incoming, stopped, leg bool) {
 	skip := p.fail(t, o)
 	if t.Fatal != nil || t.TimedOut != "" || t.Spent != "" {
 		if t.Fatal == nil {
-			p.exit(t, o) // not the reason any more, but the record says who asked
+			p.exit(t, o) // the exit cannot be the stop reason now, but the record says which agent asked
 		}
 		p.lookOnce(t, o)
 		return
@@ -97,8 +97,8 @@ func (p *Plan) add(t *Tally, o *incoming, stopped, leg bool) {
 	}
 }
 
-// pending reports whether the step is due once more: it has failed and may try
-// again, or it is a judge that has not been asked often enough.
+// pending reports whether the same step is due once more, because it has failed and may be retried, or because it is a
+// judge that must give more samples.
 func (p *Plan) pending(t *Tally, o *incoming) bool {
 	t.RetryAfter = 0
 	if o.Failure != nil {
@@ -132,7 +132,7 @@ func (p *Plan) pending(t *Tally, o *incoming) bool {
 	return true
 }
 
-// cut reports whether the iteration has run out of time between two steps.
+// cut reports whether the iteration has run out of time between two steps, and records the timeout.
 func (p *Plan) cut(t *Tally, o *incoming) bool {
 	if !p.iterationLate(t) {
 		return false
@@ -146,8 +146,8 @@ func (p *Plan) cut(t *Tally, o *incoming) bool {
 	return true
 }
 
-// rolledBack ends a rollback. One that could not be done ends the loop, and is
-// due still if the loop is reopened.
+// rolledBack adds the outcome of a rollback. A rollback that fails ends the loop; it is still due if the loop is
+// reopened.
 func (p *Plan) rolledBack(t *Tally, o *incoming) {
 	switch {
 	case o.Canceled != "":
@@ -163,8 +163,8 @@ func (p *Plan) rolledBack(t *Tally, o *incoming) {
 	}
 }
 
-// begin opens the next iteration if the one before has ended. What is waited
-// around iterations is no part of them.
+// begin opens the next iteration if the previous one has ended. It does not count the delays around iterations as time
+// of an iteration.
 func (p *Plan) begin(t *Tally, o *incoming, took time.Duration) {
 	around := plus(t.After, time.Duration(p.DelayBefore))
 	t.After = 0
@@ -191,13 +191,13 @@ func (p *Plan) begin(t *Tally, o *incoming, took time.Duration) {
 	t.FinalUsage, t.FinalActive = Usage{}, 0
 }
 
-// between reports whether no iteration is open. A plan that has become shorter
-// since, as when a run goes on with another one, closes it too.
+// between reports whether no iteration is open. A resumed run may have a shorter plan than before; an open iteration
+// that has already done all places of the new plan also counts as closed.
 func (p *Plan) between(t *Tally) bool {
 	return t.Iteration == 0 || t.Ended.Number != 0 || t.Place >= p.length()
 }
 
-// placeAfter is the place that follows a step: normally the one that was due.
+// placeAfter returns the place after the given step. Normally this is the place after t.Place.
 func (p *Plan) placeAfter(t *Tally, step int) int {
 	if p.stepAt(t.Place) != step {
 		if place, ok := p.placeOf(step); ok {
@@ -207,8 +207,8 @@ func (p *Plan) placeAfter(t *Tally, step int) int {
 	return t.Place + 1
 }
 
-// count adds up time, which it returns, and usage. after says that the loop has
-// its reason to stop: no limit counts what comes then.
+// count adds the time and the usage of an outcome to the tally and returns the time. after says that the loop already
+// has its reason to stop; count then also adds them to FinalActive and FinalUsage, which no limit counts.
 func (t *Tally) count(o *incoming, after bool) (took time.Duration) {
 	took = o.active()
 	if t.Started.IsZero() && !o.Started.IsZero() {
@@ -242,7 +242,7 @@ func (t *Tally) count(o *incoming, after bool) (took time.Duration) {
 	return took
 }
 
-// add leaves the cost alone.
+// add adds v to u, except for the cost.
 func (u *Usage) add(v *Usage) {
 	u.Calls += v.Calls
 	u.InputTokens += v.InputTokens
@@ -252,8 +252,7 @@ func (u *Usage) add(v *Usage) {
 	u.CacheSaved += v.CacheSaved
 }
 
-// fail counts a failure and applies the policy; skip says that the rest of
-// the iteration is skipped.
+// fail counts a failure and applies the error policy. skip reports whether the rest of the iteration is skipped.
 func (p *Plan) fail(t *Tally, o *incoming) (skip bool) {
 	if o.Failure == nil {
 		t.FailuresRunning = 0
@@ -287,7 +286,7 @@ func (p *Plan) fail(t *Tally, o *incoming) (skip bool) {
 	return policy == NextIteration
 }
 
-// exit takes a wish to leave, or refuses it.
+// exit accepts a request to leave the loop, or refuses it if the agent may not leave.
 func (p *Plan) exit(t *Tally, o *incoming) {
 	if o.Exit == nil {
 		return
@@ -307,7 +306,7 @@ func (p *Plan) exit(t *Tally, o *incoming) {
 	t.Refused = r[max(0, len(r)-maxRefusals):]
 }
 
-// asker is who wants to leave.
+// asker returns the name of the agent that asks to leave.
 func (p *Plan) asker(o *incoming) string {
 	if o.Exit.By != "" {
 		return o.Exit.By
@@ -315,7 +314,7 @@ func (p *Plan) asker(o *incoming) string {
 	return p.nameOf(o.Step)
 }
 
-// end closes the iteration. One that a failure has cut short is not scored.
+// end closes the iteration. It scores the iteration only if scored is true; scored is false if a failure cut it short.
 func (p *Plan) end(t *Tally, o *incoming, complete, scored bool) {
 	t.Ended = IterationRecord{Number: t.Iteration, Leg: t.Leg, Complete: complete, Failures: t.IterationFailures,
 		StateSize: o.StateSize}
@@ -339,7 +338,7 @@ func (p *Plan) end(t *Tally, o *incoming, complete, scored bool) {
 	waits := t.Exit != nil && t.Exit.Waits
 	switch {
 	case p.Score == nil:
-	case waits: // it is not over: nothing is judged, or undone
+	case waits: // the iteration continues after the answer, so the loop neither scores nor undoes it now
 		t.ScoreNote = "not read: a step waits for an answer"
 	case scored:
 		p.value(t, o)
@@ -365,9 +364,9 @@ func (p *Plan) end(t *Tally, o *incoming, complete, scored bool) {
 	p.meet(t)
 }
 
-// succeed notes whether the iteration that has ended has succeeded. Without a limit
-// of iterations, one that has not is followed by a pause: what fails at once would
-// otherwise be tried again hundreds of times in a second.
+// succeed counts the iteration that has ended as succeeded or not. If it has not succeeded and the plan has no limit of
+// iterations, succeed adds a pause before the next one. Without the pause, steps that fail at once would run hundreds
+// of times a second.
 func (p *Plan) succeed(t *Tally, complete bool) {
 	if t.Exit != nil || complete && t.Worked > 0 {
 		t.Succeeded++
@@ -395,13 +394,13 @@ func (r *IterationRecord) warn(text string) {
 	r.Warning = text
 }
 
-// The pause after an iteration that has failed: it doubles with each.
+// The pause after failed iterations is firstPause after the first one, and doubles with each further one up to longestPause.
 const (
 	firstPause   = 100 * time.Millisecond
 	longestPause = time.Minute
 )
 
-// plus adds two delays. They may be as long as a Duration can be.
+// plus adds two delays. The sum is at most the largest Duration.
 func plus(a, b time.Duration) time.Duration {
 	if b > math.MaxInt64-a {
 		return math.MaxInt64
@@ -409,7 +408,8 @@ func plus(a, b time.Duration) time.Duration {
 	return a + b
 }
 
-// weighState holds the state's size against its limit.
+// weighState compares the state's size with its limit. A larger state ends the loop; above 80 % of the limit, the
+// record of the iteration gets a warning.
 func (p *Plan) weighState(t *Tally, o *incoming) {
 	t.StateSize = o.StateSize
 	switch limit := p.StateLimit; {
@@ -425,7 +425,7 @@ func (p *Plan) weighState(t *Tally, o *incoming) {
 	}
 }
 
-// after is the delay that follows a step, and the iteration that it ends.
+// after returns the delay after a step, plus the delay after the iteration if the step ended it.
 func (p *Plan) after(step int, ended bool) time.Duration {
 	var w time.Duration
 	if step >= 0 && step < len(p.Steps) {
@@ -437,7 +437,7 @@ func (p *Plan) after(step int, ended bool) time.Duration {
 	return w
 }
 
-// finalize takes the finalizer's outcome.
+// finalize records the outcome of the finalizer.
 func (t *Tally) finalize(o *incoming) {
 	t.Finalized = true
 	switch {

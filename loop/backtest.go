@@ -80,18 +80,18 @@ func (p *Plan) BacktestOf(recorded *Plan, outcomes []Outcome) BacktestResult {
 
 const beyond = "unknown beyond the recording"
 
-// backtest is one under way.
+// backtest is the state of a running backtest.
 type backtest struct {
 	plan, recorded *Plan
-	t, was         Tally // of the plan, and of the recorded one if that is known
+	t, was         Tally // t of the plan, was of the recorded plan if that is known
 	all            extent
-	used           Tally          // by steps, as far as it counts usage and time
-	state          map[string]any // as the last outcome left it
+	used           Tally          // usage and time of the replayed steps; its other fields are unused
+	state          map[string]any // the state after the last outcome
 	size           int64
 	res            BacktestResult
 }
 
-// over plays one outcome, and reports whether that was it.
+// over replays one outcome and reports whether the backtest is finished.
 func (b *backtest) over(o *Outcome, last bool) bool {
 	p, final := b.plan, b.plan.Finalizer()
 	var then *Decision
@@ -99,8 +99,8 @@ func (b *backtest) over(o *Outcome, last bool) bool {
 		d := b.recorded.Next(&b.was)
 		then = &d
 	}
-	// A rollback, or the end before or in one, has no step; nor has a
-	// cancellation between two steps.
+	// An outcome has no step if it is a rollback, or if the run was canceled before a step, between two steps, or in a
+	// rollback.
 	at := func(a Action) bool { return o.Step < 0 && (o.Canceled == "" || then == nil || then.Action == a) }
 	d := b.next(at(Rollback))
 	mine, theirs := p.askFor(&b.t, &d), noAsk
@@ -114,7 +114,7 @@ func (b *backtest) over(o *Outcome, last bool) bool {
 	case mine == theirs:
 	case mine == askStart:
 		return b.unknown("this plan would score the start, of which the recording has no answer of %q", p.nameOf(d.Step))
-	case mine == askBest: // the recording has no such answer of the judge, so the mean stays
+	case mine == askBest: // the recording has no such answer of the judge, so the mean does not change
 		b.res.Unasked++
 		p.Add(&b.t, Outcome{Iteration: d.Iteration, Step: d.Step, Wrote: []string{}})
 		d = b.next(at(Rollback))
@@ -167,23 +167,23 @@ func (b *backtest) over(o *Outcome, last bool) bool {
 	b.state, b.size = o.State, o.StateSize
 	if then != nil {
 		b.recorded.Add(&b.was, *o)
-		if was := &b.was.Ended; b.t.Fresh && was.Number == b.t.Ended.Number { // facts of the recording
+		if was := &b.was.Ended; b.t.Fresh && was.Number == b.t.Ended.Number { // a backtest cannot check the files again
 			b.t.Ended.Findings = was.Findings
 		}
 	}
 	return false
 }
 
-// ask says about what a step is asked outside of the iterations.
+// ask says what a step outside of the iterations is asked about.
 type ask int
 
 const (
 	noAsk    ask = iota
-	askStart     // a step of the baseline, about what is there before the first iteration
-	askBest      // the judge, about the best that a rollback has restored
+	askStart     // a step of the baseline scores the state before the first iteration
+	askBest      // the judge scores the best version again, after a rollback has restored it
 )
 
-// askFor returns what a decision asks about.
+// askFor returns what the step of a decision is asked about.
 func (p *Plan) askFor(t *Tally, d *Decision) ask {
 	switch _, start := p.scoresStart(t); {
 	case d.Action != RunStep:
@@ -196,7 +196,8 @@ func (p *Plan) askFor(t *Tally, d *Decision) ask {
 	return noAsk
 }
 
-// comparesOtherwise reports whether the judge of only one of the plans compares versions, or each with another one.
+// comparesOtherwise reports whether the judges of the two plans work differently: only one compares versions, or both
+// compare with different versions.
 func (b *backtest) comparesOtherwise(d *Decision) bool {
 	switch {
 	case b.recorded == nil || !b.plan.judges(d.Step):
@@ -207,7 +208,7 @@ func (b *backtest) comparesOtherwise(d *Decision) bool {
 	return b.plan.compares() && b.t.Rival.Iteration != b.was.Rival.Iteration
 }
 
-// sameLeg reports whether the plan begins the leg that the recording begins with an outcome.
+// sameLeg reports whether the outcome begins a leg in the recording and the plan would begin the same leg.
 func (b *backtest) sameLeg(d, then *Decision, o *Outcome) bool {
 	if then == nil {
 		return o.Step < 0
@@ -219,7 +220,7 @@ func (b *backtest) sameLeg(d, then *Decision, o *Outcome) bool {
 	return was.String() == is.String() && was.Instructions == is.Instructions && slices.Equal(was.Steps, is.Steps)
 }
 
-// otherLeg ends the backtest where only one of the plans begins a leg, or each another.
+// otherLeg ends the backtest because only one of the plans begins a leg, or because the two legs differ.
 func (b *backtest) otherLeg(d, then *Decision, o *Outcome) bool {
 	after := d.Iteration
 	if o.Step < 0 && o.Iteration > 0 {
@@ -235,8 +236,8 @@ func (b *backtest) otherLeg(d, then *Decision, o *Outcome) bool {
 	return b.unknown("after iteration %d this plan %s, the recording %s", after, is, was)
 }
 
-// next is what the plan would do. A rollback that the plan would stop after is
-// supposed to succeed, unless there is one in the recording.
+// next returns the decision of the plan. If the plan would roll back and then stop, and the recording has no rollback
+// there (restores is false), next assumes that the rollback succeeds.
 func (b *backtest) next(restores bool) Decision {
 	d := b.plan.Next(&b.t)
 	b.ended(d.Ended)
@@ -247,6 +248,7 @@ func (b *backtest) next(restores bool) Decision {
 	return d
 }
 
+// stop ends the backtest with the plan's stop, and computes what the plan would have saved.
 func (b *backtest) stop(d Decision) {
 	t, r := &b.t, &b.res
 	b.unknown("")
@@ -266,7 +268,7 @@ func (b *backtest) stop(d Decision) {
 	}
 }
 
-// unknown ends the backtest without a stop; it returns true.
+// unknown ends the backtest without a stop, for the reason in note. It always returns true.
 func (b *backtest) unknown(note string, args ...any) bool {
 	r := &b.res
 	r.Unknown, r.Note = true, fmt.Sprintf(note, args...)
@@ -281,12 +283,13 @@ func (b *backtest) ended(rec IterationRecord) {
 	}
 }
 
-// extent is how much a recording has, without finalizer and rollbacks.
+// extent is the size of a recording: its steps, iterations and usage without the finalizer and rollbacks.
 type extent struct {
 	steps, iterations int
 	used              Tally
 }
 
+// measure computes the extent of the outcomes. If the recorded plan is unknown, p takes its place.
 func (e *extent) measure(recorded, p *Plan, outcomes []Outcome) {
 	var t Tally // counts the steps of a plan that is known
 	known := recorded != nil
@@ -315,19 +318,19 @@ func (e *extent) measure(recorded, p *Plan, outcomes []Outcome) {
 	}
 }
 
-// slack is how far a recorded time may be off what was decided, if that is not
-// known: clocks and schedulers are not exact.
+// slack is how much a recorded time may differ from the time that was decided, if the recorded plan is unknown. It
+// allows for inexact clocks and schedulers.
 const slack = 250 * time.Millisecond
 
-// but says that an outcome is not the recorded one. One that is exact can still
-// be the last: only what comes after it is unknown.
+// but says why the outcome under the plan differs from the recorded one; the zero value means that it does not. If
+// exact is true, the new outcome is known and only what follows it is unknown.
 type but struct {
 	note  string
 	exact bool
 }
 
-// as is the outcome that a recorded one would have been under the plan's
-// decision d; then is that of the recorded plan, nil if it is not known.
+// as returns the outcome that the recorded outcome o would have been under the plan's decision d. then is the decision
+// of the recorded plan, nil if that plan is unknown.
 func (b *backtest) as(o Outcome, d, then *Decision) (Outcome, but) {
 	if d.Action != RunStep || o.Step < 0 || o.Canceled != "" {
 		return o, but{}
@@ -354,7 +357,7 @@ func (b *backtest) as(o Outcome, d, then *Decision) (Outcome, but) {
 	took := o.took()
 	within := func(a, b time.Duration) bool { return a-b <= slack && b-a <= slack }
 	same, sameWait, off := d.TimeoutKind == kind && within(took, d.Timeout), within(o.Waited, d.Wait), slack
-	if then != nil { // what was decided is known to the nanosecond
+	if then != nil { // the decision of the recorded plan is known exactly, so no slack is needed
 		same, sameWait, off = then.TimeoutKind == d.TimeoutKind && then.Timeout == d.Timeout, then.Wait == d.Wait, 0
 	}
 	if !sameWait {
@@ -374,14 +377,14 @@ func (b *backtest) as(o Outcome, d, then *Decision) (Outcome, but) {
 		return b.cut(&o, o.Waited, d.Timeout, f), but{
 			note: fmt.Sprintf("in iteration %d this plan would cut %q short after %s, the recording has %s",
 				d.Iteration, name, brief.Clock(d.Timeout), brief.Clock(took)),
-			// What the iteration comes to depends on the state that the step found.
+			// The score of the iteration depends on the state before the step.
 			exact: b.state != nil || d.TimeoutKind == TotalTimeout,
 		}
 	}
 	return o, but{}
 }
 
-// cut is an outcome that leaves the state as it was, and a failure.
+// cut returns the outcome of a step that fails with f and leaves the state as it was.
 func (b *backtest) cut(o *Outcome, waited, took time.Duration, f *Failure) Outcome {
 	return Outcome{
 		Iteration: o.Iteration, Step: o.Step, Started: o.Started, Finished: o.Started.Add(waited + took),
@@ -390,8 +393,8 @@ func (b *backtest) cut(o *Outcome, waited, took time.Duration, f *Failure) Outco
 	}
 }
 
-// roomier reports whether the plan's budget is not as tight as the recorded one:
-// what was refused there might not be here.
+// roomier reports whether the plan's budget is larger than the recorded one in at least one limit, so that a call that
+// was refused in the recording might be allowed.
 func (b *backtest) roomier() bool {
 	if b.recorded == nil {
 		return b.plan.Budget == nil

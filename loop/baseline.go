@@ -27,7 +27,8 @@ func (p *Plan) BaselineSteps() []int {
 	return steps
 }
 
-// scoresStart returns the step of the baseline that is due; ok is false if the baseline is over, or if there is none.
+// scoresStart returns the step of the baseline that is due. ok is false if the baseline is finished, or if the plan has
+// none.
 func (p *Plan) scoresStart(t *Tally) (step int, ok bool) {
 	if t.Iteration > 0 || t.BaselineOver {
 		return 0, false
@@ -39,8 +40,8 @@ func (p *Plan) scoresStart(t *Tally) (step int, ok bool) {
 	return steps[t.Place], true
 }
 
-// addBaseline takes the outcome of a step of the baseline. One that fails ends the baseline, and not the loop: then the
-// first iteration is compared with nothing.
+// addBaseline adds the outcome of a step of the baseline. A failed step ends the baseline but not the loop; the first
+// iteration is then compared with nothing.
 func (p *Plan) addBaseline(t *Tally, o *incoming) {
 	if o.Canceled != "" {
 		t.Canceled = clip(o.Canceled)
@@ -75,8 +76,8 @@ func (p *Plan) addBaseline(t *Tally, o *incoming) {
 	p.endBaseline(t)
 }
 
-// failApart counts the failure of a step outside of iterations, which does not end the loop. over is false if a limit of
-// the loop has cut the step short.
+// failApart counts the failure of a step outside of the iterations. Such a failure does not end the loop. over is false
+// if a limit of the loop cut the step short.
 func (p *Plan) failApart(t *Tally, o *incoming) (over bool) {
 	switch f := o.Failure; f.Kind {
 	case TotalTimeout:
@@ -92,14 +93,14 @@ func (p *Plan) failApart(t *Tally, o *incoming) (over bool) {
 	}
 }
 
-// endBaseline leaves nothing of the baseline in what counts for an iteration.
+// endBaseline ends the baseline and resets the fields of t that the first iteration uses next.
 func (p *Plan) endBaseline(t *Tally) {
 	t.BaselineOver, t.Place, t.StartNote = true, 0, t.ScoreNote
 	t.Ended, t.ScoreNote, t.Dimensions = IterationRecord{}, "", nil
 	t.Judge.Runs, t.Judge.Samples = 0, nil
 }
 
-// compare writes into the record of the first iteration what it is compared with.
+// compare writes the score of the start into the record of the first iteration.
 func (p *Plan) compare(t *Tally) {
 	if t.Iteration != 1 || !t.BaselineOver {
 		return
@@ -109,23 +110,24 @@ func (p *Plan) compare(t *Tally) {
 	}
 }
 
-// Rejudged is what the judge said once more about the best iteration, after a rollback to it.
+// Rejudged is one more answer of the judge about the best version, given after a rollback to it.
 type Rejudged struct {
-	// Iteration is the best iteration, 0 for the start. Score is the answer.
+	// Iteration is the best iteration; 0 means the start. Score is the answer.
 	Iteration int     `json:"iteration"`
 	Score     float64 `json:"score"`
-	// Mean is the mean of all Answers about it.
+	// Mean is the mean of all answers about this version, and Answers is their number.
 	Mean    float64 `json:"mean"`
 	Answers int     `json:"answers"`
 }
 
-// Rejudges reports whether the judge is asked once more about the best after a rollback to it, if its scores have noise:
-// one lucky score would block the loop. A comparison asks about both versions each time.
+// Rejudges reports whether the judge scores the best version again after a rollback to it, provided that its scores
+// have noise. Without this, one score that is too high by chance would block the loop. A judge that compares versions
+// does not need it, because each comparison is about both versions.
 func (p *Plan) Rejudges() bool {
 	return p.Rules >= 3 && p.proves() && p.OnRegression == RollbackOnWorse && !p.Score.Judge.Bound && !p.compares()
 }
 
-// rejudge makes the judge due for the best, whose state has just been restored because an iteration was worse.
+// rejudge makes the judge due for the best version, after a rollback has restored its state.
 func (p *Plan) rejudge(t *Tally) {
 	if p.Rejudges() && t.Ended.Number != 0 && t.Score != nil && p.ground(t).Score != nil {
 		v, _ := p.spread(t)
@@ -138,7 +140,8 @@ func (p *Plan) judgeStep() int {
 	return slices.IndexFunc(p.Steps, func(s Step) bool { return s.Name == p.Score.Judge.Step })
 }
 
-// addRejudged takes what the judge says about the best. If it fails, the mean stays.
+// addRejudged adds the judge's answer about the best version to the mean of its score. If the judge fails, the mean
+// does not change.
 func (p *Plan) addRejudged(t *Tally, o *incoming) {
 	if o.Canceled != "" {
 		t.Canceled = clip(o.Canceled)

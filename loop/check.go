@@ -26,7 +26,7 @@ type PlanError struct {
 	Err        error // an expression's expr.Errors; else nil
 }
 
-// Error returns the field, the problem and the hint.
+// Error returns Msg, followed by Hint in parentheses if there is one.
 func (e *PlanError) Error() string {
 	if e.Hint == "" {
 		return e.Msg
@@ -64,12 +64,13 @@ func (p *Plan) Check() error {
 	}
 	c.limits(p)
 	c.acceptance(p)
-	if c.noEngine != "" { // said once, and not for each part of a condition
+	if c.noEngine != "" { // reported once, and not for each part of a condition
 		c.errs = append(c.errs, &PlanError{Field: c.noEngine, Msg: fmt.Sprintf("%s: %v", c.noEngine, expr.ErrNoEngine), Err: expr.ErrNoEngine})
 	}
 	return errors.Join(c.errs...)
 }
 
+// checker collects the problems of a plan.
 type checker struct {
 	errs     []error
 	noEngine string // the first field with an expression, if no engine can compile it
@@ -79,7 +80,8 @@ func (c *checker) add(field, msg, hint string) {
 	c.errs = append(c.errs, &PlanError{Field: field, Msg: msg, Hint: hint})
 }
 
-// unknown reports a name that is none of names. The hint suggests a similar one, or is otherwise.
+// unknown reports a name that is not in names. The hint suggests a similar name; if there is none, the hint is
+// otherwise.
 func (c *checker) unknown(field, msg, name string, names []string, otherwise string) {
 	e := &PlanError{Field: field, Msg: msg, Hint: otherwise}
 	if near := suggest.Nearest(name, names); near != "" {
@@ -88,6 +90,7 @@ func (c *checker) unknown(field, msg, name string, names []string, otherwise str
 	c.errs = append(c.errs, e)
 }
 
+// steps checks the names of the steps, and that there is at least one step and at most one finalizer.
 func (c *checker) steps(p *Plan) {
 	regular, final := 0, -1
 	for i, s := range p.Steps {
@@ -193,7 +196,7 @@ func (c *checker) expression(field, src string, want ...expr.Type) {
 	}
 }
 
-// whole refuses dimensions of a score that an expression gives as a number.
+// whole reports a problem if score.expr gives a plain number although the plan needs dimensions.
 func (c *checker) whole(s *Score) {
 	q, err := compile(s.Expr)
 	if err != nil || q.Type() != expr.Double && q.Type() != expr.Int {
@@ -207,6 +210,7 @@ func (c *checker) whole(s *Score) {
 		"read the score from a key that holds them")
 }
 
+// score checks how the plan scores an iteration, and the thresholds of the score.
 func (c *checker) score(s *Score) {
 	switch {
 	case s.Key == "" && s.Expr == "" && (s.Target != nil || s.DimensionTarget != nil || s.MinDelta != nil ||

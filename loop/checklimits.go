@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// limits checks what bounds the loop and its steps.
+// limits checks the limits of the loop and of its steps.
 func (c *checker) limits(p *Plan) {
 	if p.MaxIterations > math.MaxInt32 {
 		c.add("max_iterations", fmt.Sprintf("max_iterations is %d", p.MaxIterations),
@@ -48,8 +48,9 @@ func (c *checker) limits(p *Plan) {
 	}
 }
 
+// stepLimits checks the delays, timeouts, retries and circuit of one step.
 func (c *checker) stepLimits(field string, p *Plan, step int) {
-	s, once := &p.Steps[step], step == p.Finalizer() // after the last iteration
+	s, once := &p.Steps[step], step == p.Finalizer() // the finalizer runs once, after the last iteration
 	c.duration(field+".timeout", s.Timeout)
 	c.duration(field+".delay_before", s.DelayBefore)
 	c.duration(field+".delay_after", s.DelayAfter)
@@ -97,7 +98,7 @@ func (c *checker) stepLimits(field string, p *Plan, step int) {
 	}
 }
 
-// shared checks that steps with the same endpoint mean the same circuit.
+// shared checks that steps with the same endpoint have the same circuit settings.
 func (c *checker) shared(field string, p *Plan, step int) {
 	k := p.Steps[step].Circuit
 	first := p.circuit(step)
@@ -110,7 +111,8 @@ func (c *checker) shared(field string, p *Plan, step int) {
 	}
 }
 
-// acceptance checks what decides about an iteration, and what else ends the loop.
+// acceptance checks the rules that accept or reject an iteration, and the conditions that end the loop because of its
+// results.
 func (c *checker) acceptance(p *Plan) {
 	needs := func(is bool, field string) {
 		if is && p.Score == nil {
@@ -156,6 +158,7 @@ func (c *checker) acceptance(p *Plan) {
 	}
 }
 
+// judge checks the judge, the baseline and the dimensions of the score.
 func (c *checker) judge(p *Plan) {
 	s := p.Score
 	if j := s.Judge; j != nil {

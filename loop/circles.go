@@ -25,8 +25,8 @@ type NoProgress struct {
 func (n *NoProgress) repeats() int { return int(max(2, cmp.Or(n.Repeats, 3))) }
 func (n *NoProgress) swings() int  { return int(max(1, cmp.Or(n.Swings, 2))) }
 
-// print adds what a step has produced to the iteration's print, and to that of
-// what the judge will see. A judge's words are no part of what it judges.
+// print adds the result of a step to the fingerprint of the iteration, and to the fingerprint of what the judge will
+// see. It skips the judge itself, because its answer is not part of what it judges.
 func (p *Plan) print(t *Tally, o *incoming) {
 	if p.judges(o.Step) {
 		return
@@ -39,6 +39,7 @@ func (p *Plan) print(t *Tally, o *incoming) {
 	}
 }
 
+// printed returns print extended by the fingerprint of one more result.
 func printed(print uint64, fingerprint string) uint64 {
 	if print == unknownPrint || fingerprint == "" {
 		return unknownPrint
@@ -46,10 +47,10 @@ func printed(print uint64, fingerprint string) uint64 {
 	return max(uint64(newHash.number(print).text(fingerprint)), unknownPrint+1)
 }
 
-// unknownPrint is that of an iteration in which something could not be seen.
+// unknownPrint is the fingerprint of an iteration in which the result of a step is unknown.
 const unknownPrint = 1
 
-// circle takes down the print of an iteration that has ended.
+// circle records the fingerprint of an iteration that has ended, and updates the counts of repetitions.
 func (p *Plan) circle(t *Tally, o *incoming) {
 	n := p.NoProgress
 	if n == nil || !t.Ended.Complete {
@@ -69,7 +70,7 @@ func (p *Plan) circle(t *Tally, o *incoming) {
 	case t.Prints[l-1] == print:
 		t.Repeats, t.Turns = t.Repeats+1, 1
 		prints = append(prints, print)
-	case l > 1 && t.Prints[l-2] == print: // and the one between is another
+	case l > 1 && t.Prints[l-2] == print: // the iteration between them had another result
 		t.Repeats, t.Turns = 1, t.Turns+1
 		prints = append(prints, t.Prints[l-1])
 	default:
@@ -80,6 +81,7 @@ func (p *Plan) circle(t *Tally, o *incoming) {
 	t.Swings = t.Turns / 2
 }
 
+// printOf returns the fingerprint of the values of some state keys.
 func printOf(state map[string]any, keys []string) uint64 {
 	h := newHash
 	for _, k := range keys {
@@ -92,7 +94,7 @@ func printOf(state map[string]any, keys []string) uint64 {
 	return max(uint64(h), unknownPrint+1)
 }
 
-// circles returns the counts of a tally with their limits.
+// circles returns the counts of repetitions in a tally, with their limits.
 func (n *NoProgress) circles(t *Tally) *Circles {
 	return &Circles{Repeats: t.Repeats, MaxRepeats: n.repeats(), Swings: t.Swings, MaxSwings: n.swings()}
 }
@@ -103,7 +105,7 @@ func (n *NoProgress) circling(t *Tally) bool {
 	return c.Repeating() || c.Swinging()
 }
 
-// evidence describes the repetition.
+// evidence returns a text about the repetition, for people.
 func (n *NoProgress) evidence(t *Tally) string {
 	if n.circles(t).Repeating() {
 		return fmt.Sprintf("the same result %d times running", t.Repeats)
@@ -111,7 +113,7 @@ func (n *NoProgress) evidence(t *Tally) string {
 	return fmt.Sprintf("two results take turns, %d times running", t.Swings)
 }
 
-// hash is FNV-1a, without an allocation.
+// hash is an FNV-1a hash that allocates nothing.
 type hash uint64
 
 const newHash hash = 14695981039346656037

@@ -105,8 +105,8 @@ func join(cs []Condition, word string) string {
 	return strings.Join(parts, word)
 }
 
-// programs keeps what was compiled, by source, so that a Plan stays plain data
-// that can be copied. When there are too many it starts over.
+// programs caches compiled expressions by their source, so that a Plan stays plain data that can be copied. At
+// maxPrograms entries the cache is emptied.
 var programs struct {
 	sync.RWMutex
 	bySrc map[string]*program
@@ -114,15 +114,15 @@ var programs struct {
 
 const maxPrograms = 1024
 
-// program is an expression with the keys of state that it reads; all says that it
-// may read any.
+// program is a compiled expression with the state keys that it reads. all says that it may read any key.
 type program struct {
 	expr.Program
 	reads []string
 	all   bool
 }
 
-// compile is safe for concurrent use. Its errors are those of expr.Compile.
+// compile returns the program of an expression, from the cache if possible. It is safe for concurrent use. Its errors
+// are those of expr.Compile.
 func compile(src string) (*program, error) {
 	programs.RLock()
 	p := programs.bySrc[src]
@@ -159,7 +159,7 @@ var variables = []expr.Var{
 	{Name: "findings"},
 }
 
-// view is what an expression sees: the tally as it stands, and a state.
+// view is what an expression sees: the current tally and a state.
 type view struct {
 	t     *Tally
 	state map[string]any
@@ -218,7 +218,7 @@ func (p *Plan) Reads() (keys []string, all bool) {
 	return slices.Compact(keys), all
 }
 
-// each calls f with the expressions of a condition and its parts.
+// each calls f with every expression in a condition and in its parts.
 func (c *Condition) each(f func(src string)) {
 	if c.Expr != "" {
 		f(c.Expr)

@@ -7,38 +7,38 @@ import (
 	"slices"
 )
 
-// course is how gains go on after the last score, as least squares have it, and
-// how far off a single score may be.
+// course is a curve through the last scores, fitted by least squares. It says how the gains are expected to continue,
+// and how far a single score may differ from the curve.
 type course struct {
-	scores  [courseWindow]float64 // the first n of them, from their mean; more is better
+	scores  [courseWindow]float64 // the first n are used, as differences from their mean; more is better
 	n       int
 	mean    float64
-	squares float64 // sum of those of the scores
-	noise   float64 // of the judge
+	squares float64 // sum of the squares of scores
+	noise   float64 // noise of the judge
 	fits    [gridSize]fit
 	best    fit
 	spread  float64 // one standard deviation of a score
 
 	proves   bool    // convergence needs proof; see weigh
-	points   []point // the course that the proof is made from
-	variance float64 // of one answer of the judge
+	points   []point // the scores that the proof uses
+	variance float64 // variance of one answer of the judge
 }
 
-// fit is a curve through the scores: the gains shrink by ratio each time. level
-// is the curve's last score, next the gain that comes after it.
+// fit is a curve through the scores. Each gain is the one before it times ratio. level is the curve's last score, and
+// next the gain after it. squares is the sum of the squared distances between the scores and the curve.
 type fit struct{ ratio, level, next, squares float64 }
 
 const (
-	courseWindow = 8    // recent scores that a course is made of
-	surest       = 0.01 // of their range: no score is surer than that
-	doubt        = 2.5  // standard deviations that an interval allows for
-	vague        = 0.4  // share of their variance: a curve that leaves more is none
-	gridSize     = 20   // ratios that are tried, up to 1
+	courseWindow = 8    // number of recent scores that a course uses
+	surest       = 0.01 // least error of a score, as a share of the range of the scores
+	doubt        = 2.5  // standard deviations by which a likely curve may differ from the best
+	vague        = 0.4  // a curve is discarded if it leaves more than this share of the variance
+	gridSize     = 20   // number of ratios that are tried, up to 1
 )
 
-// through fits the recent scores; ok is false if they go up and down, or no curve
-// comes near them. After a rollback the next iteration starts from the best, so
-// there each score counts as the best until then.
+// through fits a curve to the recent scores. ok is false if the scores go up and down, or if no curve comes near them.
+// After a rollback the next iteration starts from the best version, so in a plan with rollbacks each score counts as
+// the best score up to then.
 func (c *course) through(p *Plan, scores []float64, noise float64) (ok bool) {
 	c.noise = noise
 	c.n = min(len(scores), courseWindow)
@@ -81,13 +81,13 @@ func (c *course) through(p *Plan, scores []float64, noise float64) (ok bool) {
 	return true
 }
 
-// judge takes down what convergence is proved from, if the scores have noise.
+// judge stores what a proof of convergence needs, if the scores have noise.
 func (c *course) judge(p *Plan, t *Tally) {
 	v, exact := p.spread(t)
 	c.proves, c.points, c.variance = !exact && v > 0, t.Course, v
 }
 
-// fit returns the best line over the curve of a ratio r: 0, 1, 1+r, 1+r+r², …
+// fit returns the best fit with the given ratio: the line of least squares over 0, 1, 1+r, 1+r+r², …
 func (c *course) fit(ratio float64) fit {
 	var at [courseWindow]float64
 	x, sum, gain := 0.0, 0.0, 1.0
@@ -107,8 +107,8 @@ func (c *course) fit(ratio float64) fit {
 	return fit{ratio, c.mean + slope*(x-mean), slope * gain, max(0, c.squares-slope*slope*squares)}
 }
 
-// closest is the best fit of all: that of the best ratio of the grid, and then
-// of what parabolas find between its neighbours.
+// closest returns the fit with the smallest squares. It takes the best ratio of the grid, and refines it between its
+// two neighbours by successive parabolas.
 func (c *course) closest() fit {
 	best := 0
 	for i := range c.fits {
@@ -140,8 +140,7 @@ func (c *course) closest() fit {
 	return b
 }
 
-// interval is how few and how many more iterations it may take, over every
-// curve that the scores do not speak against.
+// interval returns the smallest and the largest number of further iterations, over all likely curves.
 func (c *course) interval(s *Score, flat uint, left int) (low, high int) {
 	low = left
 	c.likely(func(f fit) {
@@ -153,7 +152,7 @@ func (c *course) interval(s *Score, flat uint, left int) (low, high int) {
 	return low, high
 }
 
-// likely calls try with every curve that the scores do not speak against, the best first.
+// likely calls try with every curve that fits the scores within chance, the best one first.
 func (c *course) likely(try func(fit)) {
 	limit := c.best.squares + doubt*doubt*c.spread*c.spread
 	try(c.best)
@@ -164,8 +163,8 @@ func (c *course) likely(try func(fit)) {
 	}
 }
 
-// level is the score at which the scores level off; nil if they may as well go on along a line, or if the
-// likely curves differ about the level by more than the scores differ.
+// level returns the score at which the scores level off. It returns nil if a straight line is also likely, or if the
+// likely curves differ about the level by more than the range of the scores.
 func (c *course) level(sign float64) *float64 {
 	if c.n < 4 { // three numbers make the curve
 		return nil
@@ -186,7 +185,7 @@ func (c *course) level(sign float64) *float64 {
 	return new(tidy(sign * at(c.best)))
 }
 
-// band is where the scores go in the next n iterations, over every curve that is likely.
+// band returns the range of the expected scores in the next n iterations, over all likely curves.
 func (c *course) band(sign float64, iteration, n int) []BandPoint {
 	last := tidy(sign * (c.scores[c.n-1] + c.mean))
 	band := make([]BandPoint, n+1)
@@ -217,8 +216,9 @@ func (c *course) band(sign float64, iteration, n int) []BandPoint {
 	return band
 }
 
-// ahead follows a curve until something ends the loop; until is "" if nothing
-// does in the iterations that are left. luck is what to allow for chance.
+// ahead follows a curve until a condition ends the loop, and returns the number of iterations, the stop reason and the
+// last score. until is "" if no condition ends the loop in the iterations that are left. luck is added to the scores to
+// allow for chance.
 func (c *course) ahead(s *Score, f fit, luck float64, flat uint, left int) (n int, until StopReason, final float64) {
 	sign := s.sense()
 	at, gain := f.level, f.next
@@ -252,7 +252,7 @@ func (c *course) ahead(s *Score, f fit, luck float64, flat uint, left int) (n in
 	return left, "", tidy(sign * at)
 }
 
-// small reports whether a gain over a score is no improvement to speak of.
+// small reports whether a gain over the score before is too small to count as an improvement.
 func (s *Score) small(before, gain, noise float64) bool {
 	return s.MinDelta != nil && gain < *s.MinDelta ||
 		s.MinDeltaPercent != nil && before != 0 && gain/math.Abs(before)*100 < *s.MinDeltaPercent ||
@@ -260,7 +260,7 @@ func (s *Score) small(before, gain, noise float64) bool {
 		noise > 0 && gain <= noise
 }
 
-// flatFor is for how many iterations running there was none.
+// flatFor returns the number of consecutive iterations, up to the last one, without an improvement.
 func (s *Score) flatFor(scores []float64, noise float64) (n uint) {
 	for i := len(scores) - 1; i > 0 && s.small(scores[i-1], s.gain(scores[i-1], scores[i]), noise); i-- {
 		n++

@@ -10,11 +10,12 @@ import (
 // Watch names state keys whose values show whether a score may be dishonest.
 // [IterationRecord.Findings] has the findings. A finding alone does not stop the loop.
 type Watch struct {
-	// Tests are keys of counts of tests: maps with total, skipped and, if the total is not known, broken. Those with total_before and
-	// skipped_before, of the start, are compared with these, and the others with those of an earlier iteration.
+	// Tests are state keys of test counts. Each holds a map with total, skipped and, if the total is not known, broken.
+	// If the map also has total_before and skipped_before, the counts at the start, the counts are compared with these,
+	// and otherwise with those of the best iteration so far.
 	Tests []string `json:"tests,omitzero"`
-	// Files are keys of workspaces: maps with protected, the names of files that a step was not allowed to change. The first
-	// key's map also has lines, the number of lines that differ from the base.
+	// Files are state keys of workspaces. Each holds a map with protected, the names of files that a step was not
+	// allowed to change. The map of the first key also has lines, the number of lines that differ from the base.
 	Files []string `json:"files,omitzero"`
 }
 
@@ -29,10 +30,10 @@ type FindingKind string
 
 // The kinds of findings.
 const (
-	FindingProtected FindingKind = "protected" // protected files were changed, and put back
-	FindingTests     FindingKind = "tests"     // there are fewer tests than in the best iteration so far, or more are skipped
+	FindingProtected FindingKind = "protected" // a step changed protected files, and the changes were undone
+	FindingTests     FindingKind = "tests"     // there are fewer tests than at the start or in the best iteration so far, or more are skipped
 	FindingHoldout   FindingKind = "holdout"   // the score is better than in the best iteration so far, and the hold-out score is worse
-	FindingGrowth    FindingKind = "growth"    // in 3 accepted iterations in a row the changes grew, and none was a new best
+	FindingGrowth    FindingKind = "growth"    // the changes grew in 3 iterations in a row (not counting rejected ones), without a new best
 )
 
 // FindingKinds lists the kinds of findings.
@@ -40,36 +41,38 @@ func FindingKinds() []string {
 	return []string{string(FindingProtected), string(FindingTests), string(FindingHoldout), string(FindingGrowth)}
 }
 
-// growths is how many iterations in a row make a [FindingGrowth].
+// growths is the number of iterations in a row that make a [FindingGrowth].
 const growths = 3
 
-// watched is what findings are made from. The iterations that others are compared with are the best accepted ones, or without
-// a score the last accepted ones, in which there was something to compare.
+// watched holds the values that findings are computed from. An iteration is compared with the best accepted one or, in
+// a plan without a score, with the last accepted one, provided that it had a value to compare.
 type watched struct {
-	// Wrote are the keys of findings that the iteration has written.
+	// Wrote lists the watched keys that the running iteration has written.
 	Wrote []string `json:"wrote,omitzero"`
-	// Tests are in the order of Watch.Tests; those of an iteration 0 are not known.
+	// Tests has the counts in the order of Watch.Tests. Counts with Iteration 0 are unknown.
 	Tests   []testCount `json:"tests,omitzero"`
 	Holdout *heldOut    `json:"holdout,omitzero"`
-	// Lines is how many lines differed in the last accepted iteration, Grown in how many accepted ones in a row they grew
-	// without a new best.
+	// Lines is the number of lines that differed in the last accepted iteration. Grown is the number of accepted
+	// iterations in a row in which it grew without a new best.
 	Lines float64 `json:"lines,omitzero"`
 	Grown int     `json:"grown,omitzero"`
 }
 
+// testCount is the number of tests in an iteration.
 type testCount struct {
 	Iteration int     `json:"iteration,omitzero"`
 	Total     float64 `json:"total,omitzero"`
 	Skipped   float64 `json:"skipped,omitzero"`
 }
 
+// heldOut is the score of an iteration, with its hold-out score in Value.
 type heldOut struct {
 	Iteration int     `json:"iteration"`
 	Score     float64 `json:"score"`
 	Value     float64 `json:"value"`
 }
 
-// measures returns the state keys of findings that steps write which only measure.
+// measures returns the watched state keys that are written by steps that only measure.
 func (p *Plan) measures() (keys []string) {
 	if p.Watch != nil {
 		keys = slices.Clone(p.Watch.Tests)
@@ -92,7 +95,8 @@ func (p *Plan) Compares() (keys []string) {
 	return keys
 }
 
-// notice takes down which keys of findings a step has written. Keys that are not known are taken for all.
+// notice records which watched keys a step has written. If the written keys are unknown, every watched key counts as
+// written.
 func (p *Plan) notice(t *Tally, o *incoming) {
 	if p.Watch == nil && (p.Score == nil || p.Score.Holdout == "") {
 		return
@@ -104,8 +108,8 @@ func (p *Plan) notice(t *Tally, o *incoming) {
 	}
 }
 
-// find makes the findings of the iteration that has just ended, before it is known whether the iteration is accepted. It
-// returns what later ones are compared with if it is.
+// find adds the findings of the iteration that has just ended to its record. It runs before the loop decides whether
+// the iteration is accepted. It returns the values to compare later iterations with, for the case that it is accepted.
 func (p *Plan) find(t *Tally, o *incoming) (now watched) {
 	now = t.Watched
 	state, f := o.seen(), finder{t: t}
@@ -142,7 +146,7 @@ func (p *Plan) find(t *Tally, o *incoming) (now watched) {
 	return now
 }
 
-// watch keeps what later iterations are compared with.
+// watch stores the values that later iterations are compared with, if the iteration was accepted.
 func (p *Plan) watch(t *Tally, now watched) {
 	rec, was := &t.Ended, &t.Watched
 	if rec.Rejected != "" {
@@ -171,17 +175,18 @@ type finder struct{ t *Tally }
 func (f finder) add(kind FindingKind, format string, args ...any) {
 	rec := &f.t.Ended
 	found := Finding{kind, clip(fmt.Sprintf(format, args...))}
-	if !slices.Contains(rec.Findings, found) { // the copies of a step show the same
+	if !slices.Contains(rec.Findings, found) { // parallel copies of a step report the same finding
 		rec.Findings = append(rec.Findings, found)
 	}
 }
 
-// tests compares counts with those of an earlier iteration, which they replace. of says whose they are.
+// tests compares the counts with those in was, and then replaces these. of begins each finding; it names the state key
+// if there are several.
 func (f finder) tests(of string, counts map[string]any, was *testCount) {
 	total, err := plain(counts["total"])
 	skipped, err2 := plain(counts["skipped"])
 	if broken, _ := plain(counts["broken"]); err != nil || err2 != nil || broken > 0 {
-		return // not all could be counted
+		return // some tests could not be counted
 	}
 	before, since := *was, fmt.Sprintf("in iteration %d", was.Iteration)
 	start, err := plain(counts["total_before"])
@@ -202,7 +207,7 @@ func (f finder) tests(of string, counts map[string]any, was *testCount) {
 
 func tests(n float64) string { return num(n) + counted(n, " test", " tests") }
 
-// counted is the word that goes with a number.
+// counted returns the singular or the plural, depending on n.
 func counted(n float64, one, more string) string {
 	if n == 1 {
 		return one
@@ -210,7 +215,7 @@ func counted(n float64, one, more string) string {
 	return more
 }
 
-// holdout compares the score and its hold-out with those of an earlier iteration, which they replace.
+// holdout compares the score and the hold-out score with those in now.Holdout, and then replaces these.
 func (f finder) holdout(s *Score, v any, now *watched) {
 	t, was := f.t, now.Holdout
 	got, err := (&Score{Label: s.Label, Field: s.Field}).number(v)
@@ -230,7 +235,7 @@ func (f finder) holdout(s *Score, v any, now *watched) {
 	now.Holdout = &heldOut{t.Iteration, *t.Score, got}
 }
 
-// growth counts the iterations in which the changes have grown without a gain.
+// growth updates the number of iterations in which the changes grew without a gain.
 func (f finder) growth(s *Score, files map[string]any, now *watched) {
 	t, was := f.t, now.Lines
 	now.Lines, _ = plain(files["lines"])

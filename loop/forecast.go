@@ -21,10 +21,9 @@ type Forecast struct {
 	// Gain is the expected improvement of the next iteration; it is negative if
 	// the scores get worse.
 	Gain float64 `json:"gain"`
-	// Iterations is the expected number of further iterations until the target is reached or
-	// the loop has converged; Low and High are an interval for it. None of them exceeds the
-	// limit of iterations or, without a limit, 100. All are 0 if nothing is expected to end the
-	// loop before that.
+	// Iterations is the expected number of further iterations until the loop reaches the target, converges or reaches
+	// its limit of iterations. Low and High are an interval for it. None of them exceeds the limit of iterations or,
+	// without a limit, 100. All are 0 if the forecast expects nothing to end the loop within 100 iterations.
 	Iterations int `json:"iterations,omitzero"`
 	Low        int `json:"low,omitzero"`
 	High       int `json:"high,omitzero"`
@@ -56,13 +55,14 @@ type BandPoint struct {
 	High      float64 `json:"high"`
 }
 
-// farAhead is as many iterations as a forecast looks ahead.
+// farAhead is the largest number of iterations that a forecast looks ahead.
 const farAhead = 100
 
 // Forecast returns the forecast for a loop in the state t.
 func (p *Plan) Forecast(t *Tally) Forecast { return p.ForecastAt(t, Moment{}) }
 
-// forecastAt is the forecast at a moment; u is t at that moment.
+// forecastAt returns the forecast at a moment. u is t at that moment, and provisional says that u has a score of the
+// running iteration.
 func (p *Plan) forecastAt(t, u *Tally, m *Moment, provisional bool) Forecast {
 	whole, iteration := t, t.Iteration
 	if m.Began != nil && m.Iteration > 0 {
@@ -81,7 +81,7 @@ func (p *Plan) forecastAt(t, u *Tally, m *Moment, provisional bool) Forecast {
 	return f
 }
 
-// averages is a forecast of nothing but what an iteration uses.
+// averages returns a forecast that contains only the average usage of an iteration.
 func averages(t *Tally) Forecast {
 	f := Forecast{Note: "not predictable yet: the loop is not scored"}
 	if n := t.Complete; n > 0 {
@@ -94,6 +94,7 @@ func averages(t *Tally) Forecast {
 	return f
 }
 
+// forecast fills in the parts of f that depend on the scores. iteration is the number of iterations that have ended.
 func (p *Plan) forecast(f *Forecast, t *Tally, iteration int) {
 	s, scores, noise := p.Score, t.recent(), t.Judge.floor()
 	f.Trend = p.Trend(t)
@@ -114,7 +115,7 @@ func (p *Plan) forecast(f *Forecast, t *Tally, iteration int) {
 		left = max(0, min(left-iteration, farAhead))
 	}
 	flat := t.Flat
-	if t.Scored == 0 { // nothing but the scores is known
+	if t.Scored == 0 { // the tally has the scores but no counts
 		flat = s.flatFor(scores, noise)
 	}
 	f.Level = c.level(s.sense())
@@ -142,7 +143,7 @@ const (
 	Oscillating Trend = "oscillating" // up and down without end
 )
 
-// trendWindow is how many recent scores a trend is made from.
+// trendWindow is the number of recent scores that a trend uses.
 const trendWindow = 5
 
 // Trend returns the direction of the last five scores; "" if the loop has fewer than three. It
@@ -167,7 +168,8 @@ func (s *Score) trend(scores []float64, noise float64) Trend {
 	return trend(buf[:len(scores)], noise)
 }
 
-// trend is that of scores of which more is better.
+// trend returns the direction of scores of which more is better. Differences up to noise, or below a hundredth of a
+// score, count as none.
 func trend(scores []float64, noise float64) Trend {
 	if len(scores) < 3 {
 		return ""
@@ -204,19 +206,20 @@ func trend(scores []float64, noise float64) Trend {
 			return Improving
 		}
 		return Regressing
-	case turns >= 2 && math.Abs(level-scores[0]) <= 0.4*path: // much to and fro, for little
+	case turns >= 2 && math.Abs(level-scores[0]) <= 0.4*path: // the scores changed direction and moved little in all
 		return Oscillating
-	case last == 0 || n-1-moved >= 2: // it has moved, but does so no longer
+	case last == 0 || n-1-moved >= 2: // no movement at all, or none in the last two scores
 		return Plateau
 	case net < 0 || last < 0 && way(scores[n-3], scores[n-1]) < 0:
 		return Regressing
 	case net == 0 && last < 0:
-		return Plateau // up, and back to where it was
+		return Plateau // up, and down again to the first score
 	}
 	return Improving
 }
 
-// steady reports whether all steps between scores go in one direction, none less than half as far as another.
+// steady reports whether all differences between successive scores have the same sign, and the smallest is at least
+// half as large as the largest.
 func steady(scores []float64) bool {
 	least, most := math.Inf(1), math.Inf(-1)
 	for i := 1; i < len(scores); i++ {
@@ -245,8 +248,8 @@ const (
 	PerCost      Per = "cost"    // one unit of the currency; an unknown cost never ends the loop
 )
 
-// worth is the expected gain of the next iteration for each Per; known is false
-// if it cannot be said.
+// worth returns the expected gain of the next iteration per unit of NotWorth.Per. known is false if the gain cannot be
+// computed.
 func (p *Plan) worth(t *Tally) (gain float64, known bool) {
 	scores := t.recent()
 	if len(scores) < 3 || t.Complete == 0 {
@@ -271,7 +274,8 @@ func (p *Plan) worth(t *Tally) (gain float64, known bool) {
 	return tidy(gain), true
 }
 
-// per divides; what costs nothing is always worth it.
+// per divides gain by use. known is false if use is not positive, because an iteration that costs nothing is always
+// worth it.
 func per(gain, use float64) (float64, bool) {
 	if use <= 0 || !isFinite(gain/use) {
 		return 0, false
@@ -283,7 +287,7 @@ func (w *NotWorth) per() Per {
 	return cmp.Or(w.Per, PerIteration)
 }
 
-// weigh takes down what the next iteration is worth.
+// weigh stores the expected gain of the next iteration in t.Worth.
 func (p *Plan) weigh(t *Tally) {
 	t.Worth = nil
 	if p.NotWorth == nil || t.Score == nil {
@@ -294,7 +298,7 @@ func (p *Plan) weigh(t *Tally) {
 	}
 }
 
-// notWorth reports whether the next iteration promises too little.
+// notWorth reports whether the expected gain of the next iteration is too small.
 func (p *Plan) notWorth(t *Tally) bool {
 	return p.NotWorth != nil && t.Worth != nil && *t.Worth < p.NotWorth.Gain && p.cheap(t).holds()
 }

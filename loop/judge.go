@@ -19,35 +19,37 @@ type Judge struct {
 	Step string `json:"step"`
 	// Samples is the number of runs in an iteration, at most 32. 0 means 1.
 	Samples uint `json:"samples,omitzero"`
-	// Max is the largest number of runs in an iteration, at most 32: after Samples of them the step runs
-	// again until it is clear whether the score's Target is reached, which needs 95 %. 0 means Samples.
+	// Max is the largest number of runs in an iteration, at most 32. After Samples runs, the step runs again until it
+	// is clear whether the score reaches its Target: it is above the target with a certainty of 95 %, or below it by
+	// more than one standard error. 0 means Samples.
 	Max uint `json:"max,omitzero"`
-	// Bound says that the step reads what only its iteration has, so that it cannot judge the best again after a
-	// rollback.
+	// Bound says that the step reads data that exists only in its own iteration, so it cannot judge the best version
+	// again after a rollback.
 	Bound bool `json:"bound,omitzero"`
-	// Compare makes the step compare each version with another one, in place of marking it. "" means that it marks.
+	// Compare makes the step compare each version with another one instead of giving it a mark. "" means that it gives
+	// marks.
 	Compare Comparison `json:"compare,omitzero"`
 }
 
-// Comparison is the version with which a judge compares each version. It is asked an even number of times, every second time
-// with the places of the two swapped, and answers with a number from -2 to 2: by how much the first of them is better. The
-// score of a version is its place in the chain: the score of the other version plus the mean of the answers. The first
-// version has the score 0, for which the judge runs once, and its answer does not count.
+// Comparison says with which version a judge compares each version. The judge is asked an even number of times, and
+// every second time the two versions change places. It answers with a number from -2 to 2, which says by how much the
+// first of the two is better. The score of a version is the score of the other version plus the mean of the answers.
+// The first version has the score 0; the judge runs once for it, and that answer does not count.
 type Comparison string
 
-// CompareBest compares with the best version at the time at which it was proved to be better than the one that was compared
-// with until then: by 1.5 standard errors.
+// CompareBest compares each version with the reference version. At first this is the first version. A new best version
+// becomes the reference if its score is higher than that of the reference by more than 1.5 standard errors.
 const CompareBest Comparison = "best"
 
-// mostBetter is the largest answer of a comparison.
+// mostBetter is the largest answer of a judge that compares.
 const mostBetter = 2
 
-// rival is the version that a judge compares others with.
+// rival is the reference version with which a judge compares the others.
 type rival struct {
 	Score     *float64 `json:"score,omitzero"` // nil if there is none yet
 	Iteration int      `json:"iteration,omitzero"`
-	Ahead     int      `json:"ahead,omitzero"`      // iterations from it to the state
-	BestAhead int      `json:"best_ahead,omitzero"` // iterations from it to the best
+	Ahead     int      `json:"ahead,omitzero"`      // number of iterations from it to the current state
+	BestAhead int      `json:"best_ahead,omitzero"` // number of iterations from it to the best version
 }
 
 // compares reports whether the judge compares versions.
@@ -55,7 +57,8 @@ func (p *Plan) compares() bool { return p.Score != nil && p.Score.compares() }
 
 func (s *Score) compares() bool { return s.Judge != nil && s.Judge.Compare != "" }
 
-// placed makes an answer of the judge a score: if it compares versions, a place in the chain.
+// placed converts an answer of the judge to a score. If the judge compares versions, it adds the answer to the score of
+// the reference version.
 func (p *Plan) placed(t *Tally, answer float64) (float64, error) {
 	if !p.compares() {
 		return answer, nil
@@ -73,8 +76,8 @@ func (p *Plan) placed(t *Tally, answer float64) (float64, error) {
 	}
 }
 
-// challenge makes the iteration that has just ended, or the start, the version with which later ones are compared, if it is better
-// than that by more than chance. best says that it is the best.
+// challenge makes the iteration that has just ended, or the start, the reference version for later comparisons, if it
+// is better than the current reference by more than chance. best says that it is the best version.
 func (p *Plan) challenge(t *Tally, best bool) {
 	if !p.compares() || !best {
 		return
@@ -85,27 +88,27 @@ func (p *Plan) challenge(t *Tally, best bool) {
 	}
 }
 
-// judgeTally is what the samples of a judge have shown so far.
+// judgeTally is the state of the judge: its samples so far and their statistics.
 type judgeTally struct {
-	// Runs is how often the judge has run for the iteration under way, Samples
-	// what it said.
+	// Runs is how often the judge has run in the running iteration, and Samples are its answers.
 	Runs    int       `json:"runs,omitzero"`
 	Samples []float64 `json:"samples,omitzero"`
-	// Print stands for what was produced since the judge ran last, Judged for
-	// what had been when it began.
+	// Print is the fingerprint of what the steps have produced since the judge last ran. Judged is the value of Print
+	// when the judge began.
 	Print  uint64 `json:"print,omitzero"`
 	Judged uint64 `json:"judged,omitzero"`
-	// Candidate stands for what was judged last; 0 if that is unknown. Count,
-	// Mean and Squares (the sum of squared distances from it) are of all its
-	// samples, those of earlier iterations that judged the same included.
+	// Candidate is the fingerprint of the version that was judged last; 0 means unknown. Count, Mean and Squares (the
+	// sum of squared distances from Mean) cover all samples of this version, including those of earlier iterations that
+	// judged the same version.
 	Candidate uint64  `json:"candidate,omitzero"`
 	Count     int     `json:"count,omitzero"`
 	Mean      float64 `json:"mean,omitzero"`
 	Squares   float64 `json:"squares,omitzero"`
-	// PastSquares and PastFreedom are of the candidates before, within each.
+	// PastSquares and PastFreedom are the sums of Squares and of Count-1 over the earlier versions.
 	PastSquares float64 `json:"past_squares,omitzero"`
 	PastFreedom int     `json:"past_freedom,omitzero"`
-	// Same is in how many iterations running the candidate was judged again, Since the iteration that judged it first.
+	// Same is the number of iterations in a row in which the same version was judged again. Since is the iteration that
+	// judged it first.
 	Same  int `json:"same,omitzero"`
 	Since int `json:"since,omitzero"`
 }
@@ -127,8 +130,8 @@ func (p *Plan) judges(step int) bool {
 		p.Score.Judge.Step == p.Steps[step].Name
 }
 
-// sample takes down what a judge has said, and reports whether it is to be
-// asked again. A cached answer would be the same again.
+// sample records an answer of the judge, and reports whether the judge must be asked again. It is not asked again after
+// a cached answer, because the next one would be the same.
 func (p *Plan) sample(t *Tally, o *incoming) (again bool) {
 	if !p.judges(o.Step) {
 		return false
@@ -159,8 +162,8 @@ func (p *Plan) sample(t *Tally, o *incoming) (again bool) {
 	return !o.Cached && (runs < max(1, j.Samples) || runs < j.Most() && p.Score.undecided(t))
 }
 
-// meanOf adds the nth sample's dimensions to the mean of those before. A
-// dimension that a sample lacks is left out.
+// meanOf adds the dimensions of the nth sample to the mean of the samples before. It leaves out a dimension that one of
+// them lacks.
 func meanOf(mean, dims []Dimension, n int) []Dimension {
 	if n == 1 {
 		return dims
@@ -176,8 +179,8 @@ func meanOf(mean, dims []Dimension, n int) []Dimension {
 	return next
 }
 
-// pool ends the judging of an iteration: its samples join those of the same
-// candidate, if that was judged just before. The result is the score.
+// pool adds the samples of an iteration to the statistics of the judged version, and returns the mean. If the version
+// differs from the one judged before, or is unknown, the statistics begin again.
 func (j *judgeTally) pool(iteration int) float64 {
 	j.Same++
 	if j.Judged <= unknownPrint || j.Judged != j.Candidate {
@@ -196,8 +199,8 @@ func (j *judgeTally) pool(iteration int) float64 {
 	return tidy(j.Mean)
 }
 
-// noise is how much two means of n samples differ by chance: twice the standard
-// error of their difference. 0 if nothing is known.
+// noise returns by how much two means of n samples differ by chance: twice the standard error of their difference. It
+// returns 0 if the variance is unknown.
 func (j *judgeTally) noise(n int) float64 {
 	free := j.free()
 	if free == 0 || n == 0 {
@@ -207,23 +210,23 @@ func (j *judgeTally) noise(n int) float64 {
 	return tidy(2 * math.Sqrt(2*variance/float64(n)))
 }
 
-// floor is the noise of an iteration as far as it is known.
+// floor returns the noise of the score of an iteration; 0 if it is unknown.
 func (j *judgeTally) floor() float64 { return j.noise(max(1, len(j.Samples))) }
 
-// The constants of a target that a judge with a range of samples decides about.
+// The constants of the decision whether a score reaches its target, for a judge with a range of samples.
 const (
-	sure     = 1.645 // standard errors above the target: 95 %
-	missed   = 1.0   // standard errors below it
-	repeated = 3     // repeated answers before anything is decided
+	sure     = 1.645 // the target is reached if the score is this many standard errors above it (95 %)
+	missed   = 1.0   // the target is missed if the score is this many standard errors below it
+	repeated = 3     // number of repeated answers that a decision needs
 )
 
-// ranges reports whether the judge is asked until it is clear whether the target is reached.
+// ranges reports whether the judge is asked again until it is clear whether the score reaches the target.
 func (s *Score) ranges() bool {
 	return s.Judge != nil && s.Judge.Max > max(1, s.Judge.Samples) && s.Target != nil
 }
 
-// answerError is the standard error of the mean of all answers about the version judged last; 0 if they
-// agree, or if too few answers have been repeated to know it.
+// answerError returns the standard error of the mean of all answers about the version that was judged last. It returns
+// 0 if the answers agree, or if too few answers have been repeated to know it.
 func (j *judgeTally) answerError() float64 {
 	if j.free() < repeated {
 		return 0
@@ -231,7 +234,7 @@ func (j *judgeTally) answerError() float64 {
 	return math.Sqrt(j.variance() / float64(j.Count))
 }
 
-// undecided reports whether the answers so far do not say whether the target is reached.
+// undecided reports whether it is still unclear from the answers whether the score reaches the target.
 func (s *Score) undecided(t *Tally) bool {
 	if !s.ranges() || len(t.Judge.Samples) == 0 {
 		return false
@@ -245,7 +248,8 @@ func (s *Score) undecided(t *Tally) bool {
 	return over < sure*e && over+e >= 0
 }
 
-// doubts reports whether the score does not reach the target for sure, although a range of samples asks for that.
+// doubts reports whether the score does not reach the target with a certainty of 95 %, in a plan whose judge has a
+// range of samples.
 func (s *Score) doubts(t *Tally) bool {
 	return s.ranges() && (t.Ended.Number == 0 || t.Ended.Samples > 0) && s.gain(*s.Target, *t.Score) < sure*t.Judge.answerError()
 }
@@ -261,7 +265,7 @@ func (s *Score) reached(t *Tally) bool {
 	return s.DimensionTarget == nil || s.weakest(t.Dimensions) == nil && len(t.Dimensions) > 0
 }
 
-// attained words a target that is reached.
+// attained returns a text about the target that the loop has reached.
 func (p *Plan) attained(t *Tally) string {
 	var parts []string
 	s := p.Score
@@ -278,8 +282,8 @@ func (p *Plan) attained(t *Tally) string {
 	return strings.Join(parts, ", ")
 }
 
-// chance is the share of cases in which the truth behind the score of the iteration is at the target, and the error of the score; 0
-// if that is unknown.
+// chance returns the probability that the true score of the iteration reaches the target, and the standard error of the
+// score. Both are 0 if the error is unknown.
 func (p *Plan) chance(t *Tally) (share, e float64) {
 	if e = p.errorOf(t); e > 0 {
 		share = math.Erfc(-p.Score.gain(*p.Score.Target, *t.Score)/e/math.Sqrt2) / 2
@@ -287,7 +291,7 @@ func (p *Plan) chance(t *Tally) (share, e float64) {
 	return share, e
 }
 
-// chanceWords says how sure it is that the score is at the target.
+// chanceWords returns a text that says how sure it is that the score reaches the target.
 func (p *Plan) chanceWords(t *Tally) string {
 	share, e := p.chance(t)
 	if e == 0 {

@@ -93,7 +93,7 @@ type Moment struct {
 // nothing and has no effect on the loop, which follows [Plan.Next].
 func (p *Plan) Ledger(t *Tally, m Moment) Ledger {
 	if m.Reason == "" {
-		m.Reason = p.reason(t) // known before the finalizer has run
+		m.Reason = p.reason(t) // the tally has the reason even before the finalizer has run
 	}
 	u, provisional := p.at(t, &m)
 	l := Ledger{Reason: m.Reason}
@@ -120,7 +120,7 @@ func (p *Plan) Ledger(t *Tally, m Moment) Ledger {
 	return l
 }
 
-// nearest is the row that is closest to holding; "" if none is close.
+// nearest returns the name of the row that is closest to holding, apart from rows that have fired; "" if none is close.
 func nearest(rows []Row) (name string) {
 	best := 0.0
 	for i := range rows {
@@ -132,10 +132,10 @@ func nearest(rows []Row) (name string) {
 	return name
 }
 
-// underWay is the row while an iteration is.
+// underWay adapts the row to the running iteration.
 func (r *Row) underWay(m *Moment, provisional bool) {
 	switch r.Name {
-	case "max_iterations": // it is one of them, though it has not ended
+	case "max_iterations": // the running iteration counts, although it has not ended
 		r.Have = new(float64(m.Iteration))
 		r.Near = min(*r.Have/(*r.Bound), nearly)
 		r.Holds = false
@@ -144,14 +144,14 @@ func (r *Row) underWay(m *Moment, provisional bool) {
 	}
 }
 
-// since says how much of it has come since the row was b.
+// since sets Counted to the part of Have that has been added since the row was b.
 func (r *Row) since(b *Row) {
 	if r.Unit.counts() && r.Have != nil && b.Have != nil {
 		r.Counted = max(0, tidy(*r.Have-*b.Have))
 	}
 }
 
-// tense is how the row stands in the ledger.
+// tense returns the status of the row.
 func (r *Row) tense(l *Ledger) Tense {
 	switch {
 	case r.Fired:
@@ -168,13 +168,13 @@ func (r *Row) tense(l *Ledger) Tense {
 	return TenseFar
 }
 
-// likely are the rows of the reasons that a forecast has.
+// likely maps the stop reasons that a forecast can have to the names of their rows.
 var likely = map[StopReason]string{
 	ReasonTarget: "target", ReasonConverged: "converged", ReasonMaxIterations: "max_iterations",
 }
 
-// at is the tally as it would be if the iteration under way ended now. Provisional reports
-// whether it has a score that is not final.
+// at returns the tally as it would be if the running iteration ended now. provisional reports whether u contains a
+// score of that iteration, which may still change.
 func (p *Plan) at(t *Tally, m *Moment) (u Tally, provisional bool) {
 	u = *t
 	u.Active += m.Active

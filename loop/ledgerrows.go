@@ -10,7 +10,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
-// rows lists every condition of the plan. It is what stop records and ledgers are made of.
+// rows returns one row for every condition of the plan. Stop records and ledgers are built from them.
 func (p *Plan) rows(t *Tally, reason StopReason) (rows []Row) {
 	add := func(r Row) {
 		if r.Holds {
@@ -62,20 +62,19 @@ func (p *Plan) rows(t *Tally, reason StopReason) (rows []Row) {
 	return rows
 }
 
-// of is the row with its numbers: it comes as near as the first is to the second.
+// of returns the row with its numbers. Near is have divided by bound.
 func (r Row) of(unit Unit, have, bound float64) Row {
 	r.Unit, r.Have, r.Bound, r.Near = unit, &have, &bound, have/bound
 	return r
 }
 
-// below is the row, which does not hold: it is nearly there at most.
+// below returns the row with Near set to near, but less than 1, because the condition does not hold.
 func (r Row) below(near float64) Row {
 	r.Near = min(near, nearly)
 	return r
 }
 
-// limitRows lists the time and the budget. What is kept for the finalizer is
-// taken off the thresholds.
+// limitRows adds the rows of the time and of the budget. Their thresholds exclude what is kept for the finalizer.
 func (p *Plan) limitRows(t *Tally, reason StopReason, add func(Row)) {
 	if p.Timeout > 0 {
 		limit, all := p.deadline()
@@ -85,7 +84,7 @@ func (p *Plan) limitRows(t *Tally, reason StopReason, add func(Row)) {
 			Holds: p.late(t), Fired: reason == ReasonTimeout, Note: t.TimedOut,
 		}, Kept: (all - limit).Seconds()}.of(UnitSeconds, active.Seconds(), limit.Seconds())
 		add(r.below(float64(active) / float64(limit)))
-	} else if t.TimedOut != "" { // a limit from around the loop
+	} else if t.TimedOut != "" { // a limit outside of the loop, such as that of the run
 		add(Row{ConditionRecord: ConditionRecord{Name: "timeout", Value: "out of time", Holds: true,
 			Fired: reason == ReasonTimeout, Note: t.TimedOut}})
 	}
@@ -114,6 +113,7 @@ func (p *Plan) limitRows(t *Tally, reason StopReason, add func(Row)) {
 	}
 }
 
+// circleRow adds the row of NoProgress.
 func (p *Plan) circleRow(t *Tally, reason StopReason, add func(Row)) {
 	n := p.NoProgress
 	if n == nil {
@@ -132,6 +132,7 @@ func (p *Plan) circleRow(t *Tally, reason StopReason, add func(Row)) {
 	add(r)
 }
 
+// exitRow returns the row that says who may end the loop, and who has asked to.
 func (p *Plan) exitRow(t *Tally, reason StopReason) Row {
 	r := Row{ConditionRecord: ConditionRecord{Name: "exit_loop", Value: "not asked", Threshold: "any step"}}
 	if p.CanExit != nil {
@@ -154,7 +155,7 @@ func (p *Plan) exitRow(t *Tally, reason StopReason) Row {
 	return r
 }
 
-// rows lists the condition and its parts.
+// rows adds the rows of the condition and of its parts. i is the index of the condition in truths; rows moves it on.
 func (c *Condition) rows(name string, truths []truth, i *int, add func(Row)) {
 	r := Row{ConditionRecord: ConditionRecord{Name: name, Expr: c.String()}}
 	if *i < len(truths) {
@@ -193,7 +194,7 @@ func (s *Score) sign() string {
 	return "≥"
 }
 
-// scoreRows lists the target and the convergence.
+// scoreRows adds the rows of the target, of the dimensions and of convergence.
 func (p *Plan) scoreRows(t *Tally, reached, converged bool, add func(Row)) {
 	s := p.Score
 	if s.Target != nil {
@@ -255,7 +256,7 @@ func (p *Plan) scoreRows(t *Tally, reached, converged bool, add func(Row)) {
 		r.Note = fmt.Sprintf("%d of %d", min(t.Flat, n), n)
 	}
 	if t.Flat > 0 {
-		part = 0 // the last one is counted already
+		part = 0 // Flat already counts the last improvement
 	}
 	r = p.still(t).row(r.below((float64(t.Flat) + part) / float64(s.patience())))
 	if legs := p.legWords(t); legs != "" {
@@ -264,7 +265,7 @@ func (p *Plan) scoreRows(t *Tally, reached, converged bool, add func(Row)) {
 	add(r)
 }
 
-// least is the worst of some dimensions.
+// least returns the worst value of the dimensions.
 func (s *Score) least(dims []Dimension) *float64 {
 	worst := &dims[0].Value
 	for i := range dims {
@@ -275,6 +276,7 @@ func (s *Score) least(dims []Dimension) *float64 {
 	return worst
 }
 
+// what names the source of the score, for people.
 func (s *Score) what() string {
 	if s.Expr != "" {
 		return s.Expr
@@ -282,7 +284,8 @@ func (s *Score) what() string {
 	return "state." + s.Key
 }
 
-// ratio is how close a value above the threshold is to it.
+// ratio returns threshold divided by the value, which is 1 at the threshold and falls as the value grows. It returns 0
+// if there is no positive value, or if the value is below the threshold.
 func ratio(threshold float64, v *float64) float64 {
 	if v == nil || *v <= 0 || threshold > *v {
 		return 0

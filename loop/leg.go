@@ -18,8 +18,8 @@ type Leg struct {
 	Instructions string `json:"instructions,omitzero"`
 	// Thinking is how much the agents in Steps think: minimal, low, medium or high. "" means their own.
 	Thinking string `json:"thinking,omitzero"`
-	// Fresh begins the leg from the state at the loop's start, or after its Baseline. Of what was before it has only
-	// the best and its score.
+	// Fresh begins the leg from the state at the loop's start, or after its Baseline. Of the earlier iterations the leg
+	// keeps only the best version and its score.
 	Fresh bool `json:"fresh,omitzero"`
 	// Steps are the names of steps, or of agents in them, for which Model, Instructions and Thinking hold. Empty means
 	// all agents that ask a model, except the judge, the scorers and the finalizer.
@@ -64,7 +64,7 @@ func (p *Plan) afresh(t *Tally) bool {
 	return l != nil && l.Fresh
 }
 
-// legDue reports whether the loop has converged and begins its next leg, because it has one and may run another iteration.
+// legDue reports whether the next leg is due: the loop has converged, has another leg, and may run another iteration.
 func (p *Plan) legDue(t *Tally) bool {
 	if t.Leg >= len(p.OnPlateau) || p.MaxIterations > 0 && uint(t.Iteration) >= p.MaxIterations || p.holding(t) != ReasonConverged {
 		return false
@@ -76,7 +76,7 @@ func (p *Plan) legDue(t *Tally) bool {
 	return !full
 }
 
-// toLeg makes a decision the one to begin the next leg.
+// toLeg turns a decision into one that begins the next leg.
 func (p *Plan) toLeg(t *Tally, d *Decision) {
 	d.Action, d.Leg, d.Why = BeginLeg, t.Leg+1, p.plateau(t)
 	if !p.OnPlateau[t.Leg].Fresh {
@@ -84,7 +84,8 @@ func (p *Plan) toLeg(t *Tally, d *Decision) {
 	}
 }
 
-// beginLeg begins the next leg, whose state is restored. What counts towards convergence begins again.
+// beginLeg begins the next leg after the driver has restored its state. The counts towards convergence start again from
+// zero.
 func (p *Plan) beginLeg(t *Tally, o *incoming) {
 	switch {
 	case o.Canceled != "":
@@ -109,12 +110,13 @@ func (p *Plan) beginLeg(t *Tally, o *incoming) {
 type best struct {
 	Score     *float64 `json:"score,omitzero"` // nil if there is none
 	Iteration int      `json:"iteration,omitzero"`
-	Count     int      `json:"count,omitzero"` // of the judge's answers that Score is the mean of
+	Count     int      `json:"count,omitzero"` // number of the judge's answers that Score is the mean of
 }
 
 func (t *Tally) top() best { return best{t.Best, t.BestIteration, t.BestCount} }
 
-// ground is the version that a rollback restores: the best of all or, in a leg from the loop's start, the best of the leg.
+// ground returns the version that a rollback restores: the best of all or, in a leg that began from the loop's start,
+// the best of the leg.
 func (p *Plan) ground(t *Tally) best {
 	if p.afresh(t) {
 		return t.Own
@@ -122,7 +124,8 @@ func (p *Plan) ground(t *Tally) best {
 	return t.top()
 }
 
-// rank takes the score of the iteration that has just ended into a ranking, and reports whether it is the best there.
+// rank updates a ranking with the score of the iteration that has just ended, and reports whether that iteration is now
+// the best.
 func (p *Plan) rank(t *Tally, b best) (_ best, first bool) {
 	s := p.Score
 	switch {
@@ -147,8 +150,8 @@ func (t *Tally) recent() []float64 {
 	return t.Scores[max(0, len(t.Scores)-(t.Scored-t.LegScored)):]
 }
 
-// spreadScores returns the scores whose spread is the noise of a judge that answers once. The way down to the loop's
-// start is no noise.
+// spreadScores returns the scores whose spread gives the noise of a judge that answers once. In a leg from the loop's
+// start it returns only the scores of the leg, because the drop to the start is not noise.
 func (p *Plan) spreadScores(t *Tally) []float64 {
 	if p.afresh(t) {
 		return t.recent()
@@ -156,7 +159,7 @@ func (p *Plan) spreadScores(t *Tally) []float64 {
 	return t.Scores
 }
 
-// legWords says for people in which leg the loop is; "" in a plan without legs.
+// legWords returns a text that says in which leg the loop is; "" in a plan without legs.
 func (p *Plan) legWords(t *Tally) string {
 	n := len(p.OnPlateau)
 	switch l := p.Leg(t.Leg); {
@@ -169,7 +172,7 @@ func (p *Plan) legWords(t *Tally) string {
 	}
 }
 
-// legs checks what the loop does on a plateau.
+// legs checks the legs in OnPlateau.
 func (c *checker) legs(p *Plan) {
 	if len(p.OnPlateau) == 0 {
 		return
@@ -201,12 +204,13 @@ func (c *checker) legs(p *Plan) {
 // ThinkingLevels returns the levels that Leg.Thinking can have, from the least to the most.
 func ThinkingLevels() []string { return []string{"minimal", "low", "medium", "high"} }
 
-// GivenBy reports whether a step is the judge or one of the scorers. A nil score is given by none.
+// GivenBy reports whether a step is the judge or one of the scorers. For a nil score it returns false.
 func (s *Score) GivenBy(step string) bool {
 	return s != nil && (s.Judge != nil && s.Judge.Step == step || slices.Contains(s.Scorers, step))
 }
 
-// legStep refuses a step whose settings must not change. Whether a name is that of an agent, only the driver knows.
+// legStep reports a problem if a step that the leg names must not change its settings. It does not check whether the
+// name exists, because only the driver knows the names of agents.
 func (c *checker) legStep(p *Plan, field, name string, twice bool) {
 	final := p.finalIndex()
 	switch {

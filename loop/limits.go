@@ -32,7 +32,7 @@ func (p *Plan) Share() float64 {
 	return p.FinalizerReserve
 }
 
-// deadline is how much active time the iterations have, and the loop in all.
+// deadline returns the active time that the iterations may use, and the time that the whole loop may use.
 func (p *Plan) deadline() (iterations, all time.Duration) {
 	all = time.Duration(p.Timeout)
 	return all - time.Duration(float64(all)*p.Share()), all
@@ -53,11 +53,11 @@ func (p *Plan) Held() Budget {
 	return b
 }
 
-// limit is one of a budget, and what is used of it.
+// limit is one limit of a budget, and how much of it is used.
 type limit struct {
-	unit        Unit // "" stands for none
+	unit        Unit // "" means that there is no such limit
 	used, limit float64
-	whole       float64 // the limit with what is kept of it
+	whole       float64 // limit plus what is kept for the finalizer
 }
 
 // budget returns the limits of the budget and what is used of each.
@@ -74,15 +74,15 @@ func (p *Plan) budget(t *Tally) (ls [3]limit) {
 		ls[1] = limit{UnitTokens, float64(t.Usage.tokens() - t.FinalUsage.tokens()), math.Floor(float64(b.Tokens) * left),
 			float64(b.Tokens)}
 	}
-	if b.Cost != nil { // what is known of it, where some is not
+	if b.Cost != nil { // only the known part of the cost counts
 		ls[2] = limit{UnitCost, tidy(t.KnownCost - t.FinalUsage.cost()), tidy(*b.Cost * left), *b.Cost}
 	}
 	return ls
 }
 
-// spent reports whether the budget leaves nothing for another iteration, and
-// whether it is exceeded besides, or a call was refused. What is spent to the
-// last call may still end as it likes.
+// spent reports whether the budget leaves nothing for another iteration (full), and whether the loop must stop at once
+// (over) because the budget is exceeded or a call was refused. If the last call has used the budget exactly, the
+// running iteration may still finish.
 func (p *Plan) spent(t *Tally) (full, over bool) {
 	for _, l := range p.budget(t) {
 		if l.unit != "" && l.used >= l.limit {
@@ -92,7 +92,7 @@ func (p *Plan) spent(t *Tally) (full, over bool) {
 	return full, over || t.Spent != ""
 }
 
-// spentWords says for people what of the budget is gone.
+// spentWords returns a text that says how much of the budget is used.
 func (p *Plan) spentWords(t *Tally) string {
 	if t.Spent != "" {
 		return t.Spent
@@ -106,7 +106,7 @@ func (p *Plan) spentWords(t *Tally) string {
 	return fmt.Sprintf("%s of %s %s used", num(worst.used), num(worst.limit), worst.unit)
 }
 
-// late reports whether the loop's time is over.
+// late reports whether the loop has used up its time.
 func (p *Plan) late(t *Tally) bool {
 	if t.TimedOut != "" || p.Timeout == 0 {
 		return t.TimedOut != ""
@@ -122,7 +122,7 @@ func (p *Plan) Left(t *Tally) (left time.Duration, ok bool) {
 	return max(0, limit-t.Active-t.Between), p.Timeout > 0
 }
 
-// lateness says for people what of the time is gone.
+// lateness returns a text that says how much of the time is used.
 func (p *Plan) lateness(t *Tally) string {
 	if t.TimedOut != "" {
 		return t.TimedOut
@@ -131,14 +131,14 @@ func (p *Plan) lateness(t *Tally) string {
 	return fmt.Sprintf("%s of %s used", brief.Clock(t.Active-t.FinalActive), brief.Clock(limit))
 }
 
-// iterationLate reports whether the iteration's time is over.
+// iterationLate reports whether the running iteration has used up its time.
 func (p *Plan) iterationLate(t *Tally) bool {
 	return p.IterationTimeout > 0 && t.IterationActive >= time.Duration(p.IterationTimeout)
 }
 
-// bound gives a decision its time: the shortest of the step's own, what is left
-// of the iteration's, and of the loop's. The wait counts for the loop's, and but
-// for what of it is around an iteration for the iteration's.
+// bound sets the timeout of a decision to the smallest of three times: the step's own timeout, what is left of the
+// iteration's time, and what is left of the loop's time. It shortens the wait to what is left. The whole wait counts
+// against the loop's time; the part of it around an iteration does not count against the iteration's time.
 func (p *Plan) bound(t *Tally, d *Decision, begins bool, around time.Duration) {
 	least := func(left time.Duration, kind string) {
 		if d.Timeout == 0 || left < d.Timeout {
@@ -148,7 +148,7 @@ func (p *Plan) bound(t *Tally, d *Decision, begins bool, around time.Duration) {
 	if own := p.stepTimeout(t, d.Step); own > 0 {
 		least(own, Timeout)
 	}
-	if p.IterationTimeout > 0 && d.Action != Finalize { // the finalizer is in no iteration
+	if p.IterationTimeout > 0 && d.Action != Finalize { // the finalizer does not belong to an iteration
 		left := time.Duration(p.IterationTimeout)
 		if !begins {
 			left -= t.IterationActive

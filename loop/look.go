@@ -9,28 +9,26 @@ import (
 	"github.com/refrain-dev/refrain/expr"
 )
 
-// truth is what a look at one condition found. The truths of a plan stand in
-// the order of its conditions, each before its parts.
+// truth is the result of evaluating one condition. The truths of a plan are in the order of its conditions, each
+// condition before its parts.
 type truth struct {
 	Holds bool `json:"holds,omitzero"`
-	// Run is for how many iterations running it has held.
+	// Run is the number of iterations in a row in which the condition has held.
 	Run uint `json:"run,omitzero"`
-	// Op is the sign of a comparison of two numbers, Left and Right, which are
-	// put into words when somebody wants to read them.
+	// Op is the sign of a comparison of the two numbers Left and Right. They become text only when a record is made.
 	Op    string  `json:"op,omitzero"`
 	Left  float64 `json:"left,omitzero"`
 	Right float64 `json:"right,omitzero"`
-	// Value and Threshold are the two sides of any other condition, in words; a
-	// longer text is given by its length only.
+	// Value and Threshold are the two sides of any other condition, as text. For a long text they have only its length.
 	Value     string `json:"value,omitzero"`
 	Threshold string `json:"threshold,omitzero"`
-	// Near is how close it came, from 0 to 1; 1 if it holds.
+	// Near is how close the condition is to holding, from 0 to 1; 1 if it holds.
 	Near float64 `json:"near,omitzero"`
-	// Note says why it could not be evaluated.
+	// Note says why the condition could not be evaluated.
 	Note string `json:"note,omitzero"`
 }
 
-// words are the two sides for people.
+// words returns the two sides as text for people.
 func (t *truth) words() (value, threshold string) {
 	if t.Op != "" {
 		return num(t.Left), t.Op + " " + num(t.Right)
@@ -38,7 +36,7 @@ func (t *truth) words() (value, threshold string) {
 	return t.Value, t.Threshold
 }
 
-// look evaluates the plan's conditions.
+// look evaluates StopWhen and stores the results. ended says that an iteration has just ended.
 func (p *Plan) look(t *Tally, o *incoming, ended bool) {
 	l := looker{view: o.sight(t), prev: t.Truths, ended: ended}
 	l.look(p.StopWhen)
@@ -48,7 +46,7 @@ func (p *Plan) look(t *Tally, o *incoming, ended bool) {
 	}
 }
 
-// lookOnce brings the conditions up to date for the stop record.
+// lookOnce evaluates StopWhen for the stop record.
 func (p *Plan) lookOnce(t *Tally, o *incoming) {
 	if p.StopWhen != nil && o.State != nil {
 		p.look(t, o, false)
@@ -58,13 +56,12 @@ func (p *Plan) lookOnce(t *Tally, o *incoming) {
 // looker evaluates the conditions of a plan against one state.
 type looker struct {
 	view  *view
-	prev  []truth // of the look before; may be shorter
+	prev  []truth // results of the previous evaluation; may be shorter
 	next  []truth
-	ended bool // an iteration has ended: the counts of For move
+	ended bool // an iteration has ended, so the counts for For change
 }
 
-// look appends the truths of c and its parts. known is false if it could not
-// be evaluated.
+// look appends the results of c and its parts. known is false if the condition could not be evaluated.
 func (l *looker) look(c *Condition) (holds, known bool) {
 	i := len(l.next)
 	l.next = append(l.next, truth{})
@@ -93,7 +90,7 @@ func (l *looker) look(c *Condition) (holds, known bool) {
 	} else if l.ended {
 		run++
 	}
-	t.Run = run // between iterations nothing counts
+	t.Run = run // in the middle of an iteration the count does not change
 	if c.For > 1 {
 		t.Near = 0
 		if holds {
@@ -110,10 +107,11 @@ func (l *looker) look(c *Condition) (holds, known bool) {
 	return holds, known
 }
 
-// nearly is as near as something that does not hold can be.
+// nearly is the largest Near of a condition that does not hold.
 const nearly = 0.999
 
-// parts is three-valued: unknown unless the known parts decide.
+// parts evaluates the parts of Any (decides is true) or of All (decides is false) with three-valued logic. One known
+// part that equals decides gives the result; otherwise the result is unknown if any part is.
 func (l *looker) parts(cs []Condition, decides bool) (holds, known bool, near float64) {
 	known, decided := true, false
 	for i := range cs {
@@ -133,6 +131,7 @@ func (l *looker) parts(cs []Condition, decides bool) (holds, known bool, near fl
 	return known && !decides, known, near
 }
 
+// leaf evaluates one expression. known is false if it cannot be compiled or evaluated; t.Note then says why.
 func (l *looker) leaf(t *truth, src string) (holds, known bool) {
 	q, err := compile(src)
 	if err != nil {
@@ -151,7 +150,7 @@ func (l *looker) leaf(t *truth, src string) (holds, known bool) {
 	return v.Holds, true
 }
 
-// compare notes what a condition has compared.
+// compare stores the two sides of the comparison that an expression has made.
 func (t *truth) compare(v *expr.Verdict) {
 	if v.Op == "" {
 		t.Value, t.Threshold = "false", "true"

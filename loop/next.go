@@ -19,7 +19,7 @@ const (
 // Decision says what the driver does next.
 type Decision struct {
 	Action Action `json:"action"`
-	// Iteration is 0 for a step that scores what is there before the first iteration; see Score.Baseline.
+	// Iteration is 0 for a step that scores the state before the first iteration; see Score.Baseline.
 	Iteration int `json:"iteration"`
 	// Step is an index into Plan.Steps, -1 if nothing runs.
 	Step int `json:"step"`
@@ -81,7 +81,7 @@ func (p *Plan) Next(t *Tally) (d Decision) {
 	return d
 }
 
-// step makes a decision the one to go on.
+// step turns a decision into one that runs the step that is due.
 func (p *Plan) step(t *Tally, d *Decision) {
 	d.Action = RunStep
 	begins := p.between(t)
@@ -107,7 +107,7 @@ func (p *Plan) step(t *Tally, d *Decision) {
 			d.Sample += t.Judge.Runs
 		}
 	}
-	if t.Rejudge { // it is no sample of the iteration, and none that failed
+	if t.Rejudge { // a number that differs from the samples of the iteration
 		d.Sample = 2 + t.Judge.Runs
 	}
 	w, around := p.wait(t, d, begins)
@@ -122,8 +122,8 @@ func (p *Plan) step(t *Tally, d *Decision) {
 	p.bound(t, d, begins || t.Rejudge, around)
 }
 
-// reason is why the loop stops now, "" if it goes on. A loop that would stop for
-// anything but an exit has failed if no iteration has succeeded.
+// reason returns why the loop stops now, "" if it continues. If no iteration has succeeded, the result is ReasonError
+// instead of any reason except an exit and a cancellation.
 func (p *Plan) reason(t *Tally) StopReason {
 	r := p.first(t)
 	switch r {
@@ -136,13 +136,13 @@ func (p *Plan) reason(t *Tally) StopReason {
 	return r
 }
 
-// barren reports whether iterations have ended, none of them has succeeded, and the
-// one under way has done nothing yet.
+// barren reports whether at least one iteration has ended, no iteration has succeeded, and no step of a running
+// iteration has succeeded.
 func (t *Tally) barren() bool {
 	return t.Succeeded == 0 && t.Barren > 0 && (t.Ended.Number != 0 || t.Worked == 0)
 }
 
-// first is the first reason that holds, unless the loop begins another leg because of it.
+// first returns the first reason that holds, "" if the loop begins another leg instead of stopping.
 func (p *Plan) first(t *Tally) StopReason {
 	if p.legDue(t) {
 		return ""
@@ -150,7 +150,7 @@ func (p *Plan) first(t *Tally) StopReason {
 	return p.holding(t)
 }
 
-// holding is the first reason that holds, legs apart.
+// holding returns the first reason that holds, without regard to legs.
 func (p *Plan) holding(t *Tally) StopReason {
 	ended := t.Ended.Number != 0
 	full, over := false, t.Spent != ""
@@ -188,15 +188,15 @@ func (p *Plan) holding(t *Tally) StopReason {
 	return ""
 }
 
-// converged reports whether improvements were too small often enough, and the
-// last of them can be trusted.
+// converged reports whether the improvements were too small often enough, and the last improvement is reliable because
+// no step of the iteration failed.
 func (p *Plan) converged(t *Tally) bool {
 	return p.Score != nil && t.Score != nil && t.Ended.Delta != nil && t.Ended.Failures == 0 && p.settled(t)
 }
 
-// runnable is false for a plan that Check refuses because nothing would run.
+// runnable reports whether the plan has a step to run. It is false only for a plan that Check refuses.
 func (p *Plan) runnable(t *Tally) bool {
-	if len(p.Order) == 0 { // every place has a step
+	if len(p.Order) == 0 { // without Order, every place has a step
 		return len(p.Steps) > 0 && !p.Steps[0].Finalizer || p.length() > 0
 	}
 	place := t.Place

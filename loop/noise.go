@@ -10,31 +10,32 @@ import (
 
 // The constants of the rules under noise; doc/stopping.md has their reasons.
 const (
-	window    = 8              // scores that convergence looks at
-	fewScores = 5              // with fewer, a course does not show its noise
-	least     = 1.0 / 3        // the least gain an iteration that counts, in errors of a score
-	leastPair = 0.22           // the same for comparisons of two versions
-	undone    = 1.5            // standard errors of the difference by which an iteration is undone
-	step      = 2 * math.Sqrt2 // errors of a score that two scores differ by chance
-	mostProof = 6              // the patience from which proof is not harder
-	mostOdds  = 1e6            // that are written as a number
+	window    = 8              // number of last scores that a proof of convergence uses
+	fewScores = 5              // number of scores below which the noise cannot be estimated from them
+	least     = 1.0 / 3        // smallest gain per iteration that counts, in standard errors of a score
+	leastPair = 0.22           // the same for a judge that compares two versions
+	undone    = 1.5            // an iteration that is worse by more than this many standard errors of the difference is undone
+	step      = 2 * math.Sqrt2 // two scores may differ by this many standard errors by chance
+	mostProof = 6              // from this patience on, the required odds do not grow
+	mostOdds  = 1e6            // largest odds that are written as a number
 )
 
-// point is a score of the course, of which more is better, and how many answers it is the mean of.
+// point is one score of a course; more is better. N is the number of answers that Y is the mean of.
 type point struct {
 	Y float64 `json:"y"`
 	N int     `json:"n"`
-	// Of a comparison: the score of the other version, and for how many iterations the loop has gone on from it; 0 if there is none.
+	// From is the score of the reference version, for a judge that compares. Gap is the number of iterations from that
+	// version to this one; 0 if there is no reference.
 	From float64 `json:"from,omitzero"`
 	Gap  int     `json:"gap,omitzero"`
 }
 
-// trace adds the score of the iteration that has just ended to the course, unless a step of it failed.
+// trace adds the score of the iteration that has just ended to the course, unless one of its steps failed.
 func (p *Plan) trace(t *Tally, score float64) {
 	if p.proves() && t.IterationFailures == 0 {
 		own := point{Y: p.Score.sense() * score, N: t.answers()}
 		if p.compares() {
-			if t.Rival.Score == nil { // compared with nothing
+			if t.Rival.Score == nil { // there is no reference version yet
 				return
 			}
 			own.From, own.Gap = *t.Rival.Score, t.Rival.Ahead
@@ -43,8 +44,8 @@ func (p *Plan) trace(t *Tally, score float64) {
 	}
 }
 
-// retrace makes the iteration that is undone count as the best, to which the loop goes back: a trial that
-// failed is no sign of a stand-still.
+// retrace replaces the score of an undone iteration in the course by the best score, because the loop goes back to the
+// best version. A failed attempt is not evidence that the scores stand still.
 func (p *Plan) retrace(t *Tally) {
 	n, ground := len(t.Course), p.ground(t).Score
 	if n == 0 || t.Score == nil || ground == nil || t.IterationFailures > 0 {
@@ -55,16 +56,19 @@ func (p *Plan) retrace(t *Tally) {
 	t.Course = slices.Concat(t.Course[:n-1], []point{own})
 }
 
-// free is how many answers repeat another about the same version.
+// free returns the number of answers that repeat an earlier answer about the same version. These are the degrees of
+// freedom of the variance.
 func (j *judgeTally) free() int { return j.PastFreedom + max(0, j.Count-1) }
 
-// variance is that of one answer, from answers that repeat others. With few of them it is taken larger, as Student's t does.
+// variance returns the variance of one answer, computed from repeated answers. With few of them it returns a larger
+// value, as in Student's t distribution.
 func (j *judgeTally) variance() float64 {
 	f := float64(j.free())
 	return (j.PastSquares + j.Squares) / f * (f + 2) / f
 }
 
-// spread is the variance of one answer of the judge; 0 if it is unknown. exact says that the scores have no noise.
+// spread returns the variance of one answer of the judge; 0 if it is unknown. exact reports whether the scores have no
+// noise.
 func (p *Plan) spread(t *Tally) (v float64, exact bool) {
 	if !p.proves() {
 		return 0, true
@@ -76,8 +80,8 @@ func (p *Plan) spread(t *Tally) (v float64, exact bool) {
 	return courseSpread(p.spreadScores(t)), false
 }
 
-// courseSpread is the variance of single answers from the second differences of the last scores, which neither
-// a level nor a trend changes.
+// courseSpread returns the variance of single answers, estimated from the second differences of the last scores. A
+// constant level or a linear trend does not change these.
 func courseSpread(scores []float64) float64 {
 	scores = scores[max(0, len(scores)-window):]
 	if len(scores) < fewScores {
@@ -91,22 +95,22 @@ func courseSpread(scores []float64) float64 {
 	return sum / float64(len(scores)-2)
 }
 
-// standstill says how much better a stand-still explains the last scores than a gain of twice the least that
-// counts in every iteration.
+// standstill compares two explanations of the last scores: that they have stopped changing, and that they gain twice
+// the smallest gain that counts in every iteration. odds says how much better the first explanation fits.
 type standstill struct {
-	plain      bool    // no proof is asked for: the scores are exact, or the version stays the same
-	same       int     // for how many iterations it has, if that is why
-	scores     int     // the stretch of the course that speaks most for it; 0: unknown
-	slope      float64 // its gain an iteration
-	gain       float64 // the least gain an iteration that counts
-	percent    float64 // the same in percent, if it is given so
-	vague      bool    // gain is a third of a score's error, since less cannot be seen
-	odds, need float64 // logarithms; need grows with the patience
+	plain      bool    // no proof is needed, because the scores are exact or the version stays the same
+	same       int     // for how many iterations the version has been the same; 0 if that is not the reason
+	scores     int     // number of last scores with the best odds; 0 means unknown
+	slope      float64 // measured gain per iteration
+	gain       float64 // smallest gain per iteration that counts
+	percent    float64 // the same in percent, if the plan gives it in percent
+	vague      bool    // gain was raised to the smallest gain that the error of a score lets us see
+	odds, need float64 // natural logarithms; need grows with the patience
 }
 
 func (s standstill) holds() bool { return s.plain || s.scores > 0 && s.odds >= s.need }
 
-// still weighs what the course says about convergence.
+// still returns what the course says about convergence.
 func (p *Plan) still(t *Tally) standstill {
 	s := p.Score
 	v, exact := p.spread(t)
@@ -115,13 +119,14 @@ func (p *Plan) still(t *Tally) standstill {
 		return standstill{plain: true}
 	case t.Judge.Same >= int(s.patience()):
 		return standstill{plain: true, same: t.Judge.Same}
-	case v == 0 && len(p.spreadScores(t)) >= fewScores: // they lie on a line
+	case v == 0 && len(p.spreadScores(t)) >= fewScores: // the scores lie exactly on a line
 		return standstill{plain: true}
 	}
 	return s.weigh(t.Course, v, s.patience(), s.threshold)
 }
 
-// threshold is the least gain that counts at a level of the scores, and in percent if it is given so.
+// threshold returns the smallest gain that counts for scores around level. percent is that gain in percent, 0 if the
+// plan gives it as a number.
 func (s *Score) threshold(level float64) (gain, percent float64) {
 	if s.MinDelta != nil {
 		gain = *s.MinDelta
@@ -134,7 +139,7 @@ func (s *Score) threshold(level float64) (gain, percent float64) {
 	return gain, percent
 }
 
-// weigh finds the stretch at the end of a course that speaks most for a stand-still. The proof that is needed is
+// weigh finds the number of last scores for which the odds of a stand-still are best. The odds that it requires are
 // 100:1 for a patience of 2, and √10 times more for each further one, up to 10000:1. v is the variance of one answer.
 func (s *Score) weigh(course []point, v float64, patience uint, threshold func(level float64) (gain, percent float64)) standstill {
 	most := standstill{odds: math.Inf(-1), need: math.Ln10 * (1 + float64(min(patience, mostProof))/2)}
@@ -159,8 +164,9 @@ func (s *Score) weigh(course []point, v float64, patience uint, threshold func(l
 	return most
 }
 
-// slopeOf returns the gain an iteration of a course, by which its variance is divided, and its mean, of n answers. It is the line of
-// least squares through the middle of the marks or, for a comparison, through the other version, some iterations before.
+// slopeOf fits a line of least squares to a course. slope is the gain per iteration. The variance of one answer divided
+// by xx is the variance of slope. y is the mean score, and n the number of answers. For marks the line goes through the
+// mean of the course; for a comparison it goes through the reference version, Gap iterations before.
 func slopeOf(course []point) (slope, xx, y, n float64) {
 	var x, xy float64
 	for i, p := range course {
@@ -177,8 +183,8 @@ func slopeOf(course []point) (slope, xx, y, n float64) {
 	return xy / xx, xx, y, n
 }
 
-// direction is the trend of scores with noise: the gain of the last 8 differs from 0 by more than chance, and that of the
-// last 5 agrees.
+// direction returns the trend of scores with noise. They rise or fall if the slope of the last 8 differs from 0 by more
+// than chance and the slope of the last 5 is at least half of it.
 func direction(course []point, v float64) Trend {
 	all, xx, _, _ := slopeOf(course)
 	late, _, _, _ := slopeOf(course[max(0, len(course)-trendWindow):])
@@ -191,7 +197,7 @@ func direction(course []point, v float64) Trend {
 	return Plateau
 }
 
-// String words what has converged.
+// String returns a text that says what has converged.
 func (s standstill) String() string {
 	switch {
 	case s.same > 0:
@@ -209,7 +215,7 @@ func (s standstill) amount() string {
 	return short(s.gain)
 }
 
-// row is the state of convergence for a ledger; it says nothing if no proof is asked for.
+// row returns r with the state of the proof of convergence. It returns r unchanged if no proof is needed.
 func (s standstill) row(r Row) Row {
 	switch {
 	case s.plain:
@@ -224,7 +230,7 @@ func (s standstill) row(r Row) Row {
 	return r.below(min(r.Near, max(0, s.odds/s.need)))
 }
 
-// against writes odds, whose logarithm it is given.
+// against writes odds as text, such as 100:1. Its argument is their natural logarithm.
 func against(odds float64) string {
 	if odds > math.Log(mostOdds) {
 		return "over 1000000:1"
@@ -251,7 +257,8 @@ func signedShort(f float64) string {
 	return "+" + short(f)
 }
 
-// cheap weighs what the course says about gains below the price of an iteration, in points of the score.
+// cheap returns what the course says about gains below the price of an iteration. It converts NotWorth.Gain to points
+// of the score per iteration.
 func (p *Plan) cheap(t *Tally) standstill {
 	v, exact := p.spread(t)
 	if exact {
@@ -269,7 +276,7 @@ func (p *Plan) cheap(t *Tally) standstill {
 	return p.Score.weigh(t.Course, v, max(2, p.Score.patience()), func(float64) (float64, float64) { return price, 0 })
 }
 
-// currentRules is the version of the rules by which new loops decide about scores of a judge.
+// currentRules is the version of the rules that new loops with a judge follow.
 const currentRules = 3
 
 // Current returns the version of the rules for a new run of the plan: 3 with a judge, else 0, because
@@ -281,11 +288,11 @@ func (p *Plan) Current() uint {
 	return currentRules
 }
 
-// proves reports whether the loop decides by proof that adds up over its iterations, as all plans from version 2
-// on do if a judge gives the score. The rules before compared single iterations, each with the noise of the judge.
+// proves reports whether the loop decides by a proof over several iterations. Plans from version 2 of the rules on do
+// so if a judge gives the score. Earlier versions compare single iterations, each with the noise of the judge.
 func (p *Plan) proves() bool { return p.Rules >= 2 && p.Score != nil && p.Score.Judge != nil }
 
-// lead is how much better than the best a score must be to be the new best.
+// lead returns by how much a score must be better than the best to become the new best.
 func (p *Plan) lead(t *Tally) float64 {
 	if p.proves() {
 		return 0
@@ -293,27 +300,28 @@ func (p *Plan) lead(t *Tally) float64 {
 	return t.Ended.Noise
 }
 
-// judgedAgain reports whether the judge has judged the best version again: its mean is now that of all its answers.
+// judgedAgain reports whether the judge has judged the best version again, so that its score is now the mean of all
+// answers about it.
 func (p *Plan) judgedAgain(t *Tally, b best) bool {
 	return p.proves() && t.Ended.Samples > 0 && t.Judge.Same > 0 && b.Iteration > 0 && b.Iteration == t.Judge.Since
 }
 
-// answers is of how many answers of the judge the last score is the mean.
+// answers returns the number of the judge's answers that the last score is the mean of, at least 1.
 func (t *Tally) answers() int {
-	if t.Ended.Number != 0 && t.Ended.Samples == 0 { // a score of the agent's own
+	if t.Ended.Number != 0 && t.Ended.Samples == 0 { // the agent gave the score itself
 		return 1
 	}
 	return max(1, t.Judge.Count)
 }
 
-// errorOf is the standard error of the score; 0 if it is unknown, or none.
+// errorOf returns the standard error of the last score; 0 if it is unknown, or if the score is exact.
 func (p *Plan) errorOf(t *Tally) float64 {
 	v, _ := p.spread(t)
 	return tidy(math.Sqrt(v / float64(t.answers())))
 }
 
-// BestError returns the standard error of the best score, the mean of all answers about the best, by which it is off by chance; 0
-// if it is exact or unknown.
+// BestError returns the standard error of the best score, which is the mean of all answers about the best version. It
+// returns 0 if the score is exact or its error is unknown.
 func (p *Plan) BestError(t *Tally) float64 {
 	if t.BestCount == 0 {
 		return 0
@@ -322,7 +330,7 @@ func (p *Plan) BestError(t *Tally) float64 {
 	return tidy(math.Sqrt(v / float64(t.BestCount)))
 }
 
-// margin is how much worse than the best an iteration may be without being undone.
+// margin returns by how much an iteration may be worse than the best without being undone.
 func (p *Plan) margin(t *Tally) float64 {
 	if !p.proves() {
 		return t.Ended.Noise
@@ -330,13 +338,13 @@ func (p *Plan) margin(t *Tally) float64 {
 	v, _ := p.spread(t)
 	ground := p.ground(t)
 	both := v / float64(t.answers())
-	if !p.compares() || ground.Iteration != t.Rival.Iteration { // else the error is that of a comparison with it
+	if !p.compares() || ground.Iteration != t.Rival.Iteration { // otherwise both scores come from one comparison with that version
 		both += v / float64(max(1, ground.Count))
 	}
 	return tidy(undone * math.Sqrt(both))
 }
 
-// worse says for people that the iteration is worse than the best.
+// worse returns a text that says by how much the iteration is worse than the best.
 func (p *Plan) worse(t *Tally) string {
 	s := fmt.Sprintf("score %s is worse than %s, %s", num(*t.Score), num(*p.ground(t).Score), p.whichBest(t))
 	if m := p.margin(t); p.proves() && m > 0 {
@@ -345,13 +353,14 @@ func (p *Plan) worse(t *Tally) string {
 	return s
 }
 
-// settled reports whether the improvements were too small often enough, and nothing is gained any more.
+// settled reports whether the improvements were too small often enough, and the course proves that the scores stand
+// still.
 func (p *Plan) settled(t *Tally) bool {
 	s := p.Score
 	return (s.MinDelta != nil || s.MinDeltaPercent != nil) && t.Flat >= s.patience() && p.still(t).holds()
 }
 
-// recordError writes into the record how much the score of the iteration is off by chance.
+// recordError writes the error and the noise of the score into the record of the iteration.
 func (p *Plan) recordError(t *Tally) {
 	rec := &t.Ended
 	rec.Noise = t.Judge.floor()
@@ -364,7 +373,7 @@ func (p *Plan) recordError(t *Tally) {
 	}
 }
 
-// whichBest names the best for people, and bestText says how good it is.
+// whichBest returns a text that names the best version.
 func (p *Plan) whichBest(t *Tally) string {
 	switch b := p.ground(t); {
 	case b.Iteration == 0:
@@ -376,6 +385,7 @@ func (p *Plan) whichBest(t *Tally) string {
 	}
 }
 
+// bestText returns a text that names the best version and its score.
 func (p *Plan) bestText(t *Tally) string {
 	switch b := p.ground(t); {
 	case b.Iteration == 0:

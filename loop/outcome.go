@@ -56,7 +56,7 @@ type Outcome struct {
 	Leg        int  `json:"leg,omitzero"`
 }
 
-// active is the time that the step took, its delay included.
+// active returns the time of the step, including its delay.
 func (o *Outcome) active() time.Duration {
 	if o.Started.IsZero() || !o.Finished.After(o.Started) {
 		return 0
@@ -64,7 +64,7 @@ func (o *Outcome) active() time.Duration {
 	return o.Finished.Sub(o.Started)
 }
 
-// took is active without the delay and without the wait for a limit.
+// took returns the time of the step without its delay and without the wait for a provider's limit.
 func (o *Outcome) took() time.Duration { return max(0, o.active()-o.Waited-o.Limited) }
 
 // Failure says how a step failed.
@@ -148,11 +148,11 @@ type Refusal struct {
 	Reason    string `json:"reason,omitzero"`
 }
 
-// incoming is an outcome on its way into a tally. A copy of a tally shares what it points to, so nothing
-// that a tally has pointed to is ever written again.
+// incoming is an outcome that Add is adding to a tally. Copies of a tally share the memory that their pointers and
+// slices refer to, so this package never writes to that memory; it allocates new values instead.
 type incoming struct{ *Outcome }
 
-// fails gives the outcome another failure. The outcome of the caller does not change.
+// fails replaces the failure of the outcome. The caller's Outcome does not change.
 func (o *incoming) fails(f *Failure) {
 	o.Outcome = new(*o.Outcome)
 	o.Failure = f
@@ -161,7 +161,7 @@ func (o *incoming) fails(f *Failure) {
 // sight returns what expressions see of the tally and the outcome.
 func (o *incoming) sight(t *Tally) *view { return &view{t, o.seen()} }
 
-// seen returns the state without what is left over in it.
+// seen returns the state without the keys in Left.
 func (o *incoming) seen() map[string]any {
 	if o.State == nil || len(o.Left) == 0 {
 		return o.State

@@ -30,9 +30,9 @@ import (
 // again and again, until one of them exits or fails. A Plan is a value; nothing in this package
 // changes it.
 type Plan struct {
-	// Rules is the version of the rules by which the loop decides about scores of a judge; other scores are
-	// decided in the same way by all versions. [Plan.Current] returns that of new runs, which loop agents and
-	// definitions use. 0 means the rules of runs that were recorded before there were versions.
+	// Rules is the version of the rules by which the loop decides about scores of a judge. Scores without a judge
+	// follow the same rules in all versions. [Plan.Current] returns the version for new runs, which loop agents and
+	// definitions use. 0 stands for the rules of runs that were recorded before versions existed.
 	Rules uint `json:"rules,omitzero"`
 	// Name is the loop's name, for people.
 	Name string `json:"name,omitzero"`
@@ -75,7 +75,8 @@ type Plan struct {
 	NoProgress *NoProgress `json:"no_progress,omitzero"`
 	// NotWorth ends a loop whose next iteration promises too little. nil: no such limit.
 	NotWorth *NotWorth `json:"not_worth,omitzero"`
-	// OnPlateau is what the loop does when it has converged, before it stops. nil: it stops.
+	// OnPlateau lists the legs that the loop runs, one after another, each time that it has converged. nil means that
+	// the loop stops when it has converged.
 	OnPlateau []Leg `json:"on_plateau,omitzero"`
 	// QualityGate is the score that an iteration needs to be accepted. nil: none.
 	QualityGate *float64 `json:"quality_gate,omitzero"`
@@ -151,8 +152,8 @@ func (p *Plan) MayExit(name string) bool {
 	return p.CanExit == nil || slices.Contains(p.CanExit, name)
 }
 
-// length is how many places an iteration has. It and stepAt take the place of
-// Sequence where every step counts: they allocate nothing.
+// length returns the number of places in an iteration. Code that runs for every step uses length and stepAt instead of
+// Sequence, because they allocate nothing.
 func (p *Plan) length() int {
 	n := len(p.Order)
 	if n == 0 {
@@ -168,7 +169,7 @@ func (p *Plan) length() int {
 	return n
 }
 
-// stepAt is the step at a place of the iteration, -1 if there is none.
+// stepAt returns the step at a place of the iteration, -1 if there is none.
 func (p *Plan) stepAt(place int) int {
 	at := place
 	if n := len(p.Order); n > 0 && place < n {
@@ -192,7 +193,7 @@ func (p *Plan) stepAt(place int) int {
 	return -1
 }
 
-// placeOf is stepAt's inverse.
+// placeOf returns the place of a step. It is the inverse of stepAt.
 func (p *Plan) placeOf(step int) (place int, ok bool) {
 	if step < 0 || step >= len(p.Steps) {
 		return 0, false
@@ -212,7 +213,7 @@ func (p *Plan) placeOf(step int) (place int, ok bool) {
 	return place, true
 }
 
-// policy is what follows when the step fails in this way.
+// policy returns the error policy for a failure of the given kind in a step.
 func (p *Plan) policy(step int, kind string) ErrorPolicy {
 	var own ErrorPolicy
 	if step >= 0 && step < len(p.Steps) {
@@ -230,7 +231,7 @@ func (p *Plan) policy(step int, kind string) ErrorPolicy {
 	return StopOnError
 }
 
-// nameOf is the name of a step, "" if there is no such step.
+// nameOf returns the name of a step, "" if there is no such step.
 func (p *Plan) nameOf(step int) string {
 	if step < 0 || step >= len(p.Steps) {
 		return ""

@@ -45,7 +45,7 @@ func mean(dims []Dimension) float64 {
 	return tidy(sum / float64(len(dims)))
 }
 
-// dimensions finds the parts in a value, sorted by name if the plan names none.
+// dimensions returns the dimensions in a value. It sorts them by name if the plan names none.
 func (s *Score) dimensions(v any) ([]Dimension, error) {
 	object := objectOf(v)
 	held, _ := object["dimensions"].(map[string]any)
@@ -81,8 +81,8 @@ func (s *Score) dimensions(v any) ([]Dimension, error) {
 	return dims, nil
 }
 
-// lacks says that a value has not a part of the score, what was said instead, and how to get it. The
-// object is the JSON in the value, if it has any.
+// lacks returns an error for a value that lacks a part of the score. The error quotes the value and says how to get the
+// part. object is the JSON object in the value; nil if there is none.
 func lacks(v any, object map[string]any, part string) error {
 	if object == nil {
 		return fmt.Errorf("%s is no JSON, so it has no %s; give the step an output_schema with it", said(v), part)
@@ -90,7 +90,7 @@ func lacks(v any, object map[string]any, part string) error {
 	return fmt.Errorf("no %s in %s; give the step an output_schema with it", part, said(v))
 }
 
-// said is the beginning of a value, as an error quotes it.
+// said returns the beginning of a value, for an error message.
 func said(v any) string {
 	if text, ok := v.(string); ok {
 		return strconv.Quote(excerpt(text))
@@ -102,7 +102,7 @@ func said(v any) string {
 	return excerpt(string(b))
 }
 
-// objectOf is the JSON object that a value is, or that a text holds.
+// objectOf returns the JSON object that a value is or, if the value is text, contains. It returns nil if there is none.
 func objectOf(v any) map[string]any {
 	switch x := v.(type) {
 	case map[string]any:
@@ -123,7 +123,7 @@ func objectOf(v any) map[string]any {
 	return nil
 }
 
-// plain reads a number without looking deeper.
+// plain reads a value as a number. Unlike number, it refuses maps and lists.
 func plain(v any) (float64, error) {
 	switch v.(type) {
 	case map[string]any, []any:
@@ -136,16 +136,17 @@ func plain(v any) (float64, error) {
 	return finite(f)
 }
 
-// maxSpoken is how many bytes of a judge's words are looked at.
+// maxSpoken is the number of bytes at the beginning of a judge's text that spoken reads.
 const maxSpoken = 16 << 10
 
-// spoken finds the score in what a judge has said in words. It is the number that
-// the word score is followed by, be it the final one, one on a line of its own, or
-// the only one; else the number that the text begins with; else that of 6/10 or 6
-// out of 10. The number of a list, as in "1. Fix the intro", is none.
+// spoken finds the score in a judge's text. It takes, in this order: the number after "final score" (or overall, or
+// total), the number after "score" at the beginning of a line, the number after "score" anywhere else, the number that
+// the text begins with, and a number in a form like 6/10 or 6 out of 10. A count that begins the text, as in "3
+// issues", is used only if no other form is found. The number of a list item, as in "1. Fix the intro", is not a score.
+// If a form occurs more than once, all its numbers must be equal.
 //
-// Of a long text its beginning counts: nobody grades in more words, and each look
-// costs as much as the text is long.
+// It reads only the first maxSpoken bytes, because a score does not come later and the cost of each search grows with
+// the text.
 func spoken(text string) (float64, error) {
 	text = text[:min(len(text), maxSpoken)]
 	lower := strings.ToLower(text)
@@ -182,7 +183,7 @@ func spoken(text string) (float64, error) {
 		parts = fractions().FindAllStringIndex(text, -1)
 	}
 	for _, m := range parts {
-		if m[1] < len(text) && text[m[1]] == '/' || m[0] > 0 && text[m[0]-1] == '/' { // a date
+		if m[1] < len(text) && text[m[1]] == '/' || m[0] > 0 && text[m[0]-1] == '/' { // part of a date
 			continue
 		}
 		if f, err := expr.Number(text[m[0]:]); err == nil {
@@ -198,7 +199,7 @@ func spoken(text string) (float64, error) {
 	return 0, fmt.Errorf("%q has neither a number nor JSON with one; %s", excerpt(text), pinned)
 }
 
-// only is the one number that was found, however often.
+// only returns the number in found. It returns an error if found has different numbers.
 func only(text string, found []float64) (float64, error) {
 	for _, f := range found {
 		if f != found[0] {
@@ -217,14 +218,14 @@ var (
 	labelled = lazyregexp.New(`(?i)\b(?:(overall|final|total)\s+)?(?:score|rating|grade|nota|pontuação)[\s*_"'` +
 		"`" + `]*(?:[:=]|is|of)[\s*_"'` + "`" + `]*([-+−]?[.]?[0-9])`)
 	fractions = lazyregexp.New(`(?i)[-+−]?[0-9]+(?:[.,][0-9]+)?\s*(?:/|out of)\s*(?:5|10|20|100)\b`)
-	// labelParts are in the words of labelled, however their letters are written: one of
-	// them is in a text that has a label. Most long texts have none, and to find that out
-	// by the expression takes a hundred times as long.
+	// labelParts are parts of the words in labelled. A text with a label contains at least one of them in lower case.
+	// Most long texts contain none, and searching for these parts is a hundred times faster than matching the
+	// expression.
 	labelParts = []string{"core", "ating", "grade", "nota", "pontua"}
 
 	listed = lazyregexp.New(`^[0-9]+[.)]\s+\S`)
 	counts = lazyregexp.New(`^[-+−]?[0-9.,]+\s+[\pL]`)
 )
 
-// excerpt is the beginning of a text, on one line.
+// excerpt returns the beginning of a text, on one line.
 func excerpt(text string) string { return brief.Line(text, 79) }

@@ -11,7 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
-// record writes down why the loop stops and what it hands back.
+// record returns the stop record: why the loop stops and what it returns.
 func (p *Plan) record(t *Tally, reason StopReason) *StopRecord {
 	r := &StopRecord{
 		Loop: p.Name, Reason: reason,
@@ -42,8 +42,8 @@ func (p *Plan) record(t *Tally, reason StopReason) *StopRecord {
 	return r
 }
 
-// result is the first source that there is, of iterations that do not contradict the
-// reason.
+// result returns where the result of the loop comes from. It takes the first source that exists, in the order of the
+// sources. For a target, a condition or an exit, the result comes from an iteration that agrees with that reason.
 func (p *Plan) result(t *Tally, reason StopReason) Result {
 	finalizes := p.Finalizer() >= 0 && reason != ReasonCanceled && reason != ReasonError
 	switch {
@@ -63,7 +63,7 @@ func (p *Plan) result(t *Tally, reason StopReason) Result {
 	return Result{FromPartial, t.Iteration}
 }
 
-// proof says how sure the reason is.
+// proof returns how sure the reason is; nil if the reason does not depend on scores with noise.
 func (p *Plan) proof(t *Tally, reason StopReason) *Proof {
 	switch reason {
 	case ReasonTarget:
@@ -85,7 +85,7 @@ func (p *Plan) proof(t *Tally, reason StopReason) *Proof {
 	return nil
 }
 
-// metAtEnd is Met, if the loop ends with an iteration for its condition.
+// metAtEnd returns t.Met if the loop ends because of StopWhen at the end of an iteration, else 0.
 func (t *Tally) metAtEnd(reason StopReason) int {
 	if reason == ReasonCondition && t.Ended.Number != 0 {
 		return t.Met
@@ -93,7 +93,7 @@ func (t *Tally) metAtEnd(reason StopReason) int {
 	return 0
 }
 
-// current is a result from an iteration that is chosen for what it is.
+// current returns the result of iteration n, with the source that describes this iteration best.
 func (t *Tally) current(n int) Result {
 	switch n {
 	case t.BestIteration:
@@ -104,7 +104,7 @@ func (t *Tally) current(n int) Result {
 	return Result{FromPartial, n}
 }
 
-// detail words the reason for people.
+// detail returns a text that explains the reason.
 func (p *Plan) detail(t *Tally, reason StopReason) string {
 	switch reason {
 	case ReasonCanceled:
@@ -146,7 +146,7 @@ func (r *StopRecord) Request() (reason string, ok bool) {
 	return "", false
 }
 
-// plateau words why the loop has converged.
+// plateau returns a text that says why the loop has converged.
 func (p *Plan) plateau(t *Tally) string {
 	if !p.converged(t) {
 		return fmt.Sprintf("the next iteration is expected to gain %s per %s, less than %s", num(*t.Worth),
@@ -162,6 +162,7 @@ func (p *Plan) plateau(t *Tally) string {
 	return s
 }
 
+// failure returns a text about the failure that ended the loop.
 func (p *Plan) failure(t *Tally) string {
 	f := t.Fatal
 	switch {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// bounds are the limits of a plan that can end a loop from within a step.
+// bounds are the limits of a plan that can end a loop in the middle of a step.
 type bounds struct {
 	Timeout Duration `json:"timeout,omitzero"`
 	Budget  *Budget  `json:"budget,omitzero"`
@@ -61,8 +61,8 @@ func (p *Plan) Reopen(t *Tally) error {
 	return nil
 }
 
-// Extend is [Plan.Reopen] for a loop that continues in the run that it has stopped in: a step that was cut short has
-// its place in the log, so its iteration ends there, and the next one follows.
+// Extend is like [Plan.Reopen], for a loop that continues in the same run. A step that was cut short keeps its place in
+// the log, so its iteration ends there, and the next iteration follows.
 func (p *Plan) Extend(t *Tally) error {
 	u := *t
 	u.Undone = u.Undone || u.Ended.Number == 0
@@ -80,7 +80,7 @@ func (p *Plan) reopen(t *Tally) error {
 	within := t.Ended.Number == 0
 	inStep := within && (t.TimedOut != "" || t.Spent != "" || t.Fatal != nil && !t.RollbackDue)
 	if inStep || t.Canceled != "" && !t.RollbackDue {
-		t.Looked = false // it was for the stop record only
+		t.Looked = false // StopWhen was evaluated for the stop record only
 	}
 	switch {
 	case t.Undone:
@@ -91,7 +91,7 @@ func (p *Plan) reopen(t *Tally) error {
 		t.Attempt = 0
 	}
 	if within && t.RollbackDue {
-		t.RollbackDue = false // it goes on instead
+		t.RollbackDue = false // the iteration continues instead of being undone
 		t.Rejections--
 	}
 	t.TimedOut, t.Spent, t.Bounds, t.Fatal, t.Canceled, t.Undone = "", "", nil, nil, "", false
@@ -103,7 +103,7 @@ func (p *Plan) reopen(t *Tally) error {
 	return nil
 }
 
-// refuses is the error of what has ended the loop if the plan does not lift it.
+// refuses returns an error if the plan does not remove what has ended the loop.
 func (p *Plan) refuses(t *Tally) error {
 	b := t.Bounds
 	switch f := t.Fatal; {
@@ -129,14 +129,14 @@ func (p *Plan) refuses(t *Tally) error {
 	return nil
 }
 
-// roomier reports whether b leaves more than other, which is not nil, of anything.
+// roomier reports whether at least one limit of b is larger than that of other. other is not nil.
 func (b *Budget) roomier(other *Budget) bool {
 	more := func(now, then int64) bool { return then > 0 && (now == 0 || now > then) }
 	return b == nil || more(b.Calls, other.Calls) || more(b.Tokens, other.Tokens) ||
 		other.Cost != nil && (b.Cost == nil || *b.Cost > *other.Cost)
 }
 
-// stays is the error of a reason that still holds.
+// stays returns the error for a reason that still holds.
 func (p *Plan) stays(t *Tally, r StopReason) error {
 	e := &StoppedError{Reason: r, Detail: p.detail(t, r)}
 	switch r {
@@ -156,7 +156,7 @@ func (p *Plan) stays(t *Tally, r StopReason) error {
 	return e
 }
 
-// leaves says that somebody asked to leave, and perhaps why.
+// leaves sets the detail and the hint for an agent that asked to leave the loop.
 func (e *StoppedError) leaves(by, why string) {
 	if e.Detail = by + " asked to leave"; why != "" {
 		e.Detail += ": " + why
@@ -184,7 +184,7 @@ func (p *Plan) Lifts(rec *StopRecord, old *Plan) error {
 		e.Hint = "raise timeout above " + old.Timeout.String()
 	case ReasonBudget:
 		if old.Budget == nil || p.Budget.roomier(old.Budget) {
-			return nil // what was spent may be that of the run
+			return nil // the budget that was spent may be that of the run
 		}
 		e.Hint = "raise budget"
 	default:

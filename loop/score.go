@@ -36,9 +36,9 @@ type Score struct {
 	// Judge runs the scoring step more than once. nil: the score is read once, at the
 	// end of the iteration.
 	Judge *Judge `json:"judge,omitzero"`
-	// Baseline scores what is there before the first iteration, by the Judge or the Scorers. A first iteration that is
-	// worse is then neither the best, nor kept where worse ones are undone. A step that fails there ends the baseline and
-	// not the loop.
+	// Baseline scores the state before the first iteration, by the Judge or the Scorers. A first iteration that is
+	// worse is then not the best, and a plan with rollbacks undoes it. A step that fails in the baseline ends the
+	// baseline but not the loop.
 	Baseline bool `json:"baseline,omitzero"`
 	// Scorers are the names of the steps that write what the score is read from; a Baseline without a Judge needs them.
 	Scorers []string `json:"scorers,omitzero"`
@@ -51,21 +51,22 @@ type Score struct {
 	// reaches DimensionTarget. nil: no target.
 	Target          *float64 `json:"target,omitzero"`
 	DimensionTarget *float64 `json:"dimension_target,omitzero"`
-	// MinDelta and MinDeltaPercent end the loop when the improvement over the previous score is
-	// below one of them Patience times in a row. The percentage is relative to the previous
-	// score. A worse score counts as below. The first iteration has no improvement. An
-	// iteration with a failed step does not count, because its score may be old.
-	// With a Judge, MinDelta counts as at least a third of a score's error, and a stand-still must also explain
-	// the last eight scores 10^(1+Patience/2) times better than a gain of twice that in every iteration.
+	// MinDelta and MinDeltaPercent end the loop when the improvement over the previous score is below one of them
+	// Patience times in a row. The percentage is relative to the previous score. A worse score counts as below. The
+	// first iteration has no improvement. An iteration with a failed step does not count, because its score may be old.
+	//
+	// With a Judge, MinDelta counts as at least a third of a score's error. The last eight scores must also fit a score
+	// that has stopped changing 10^(1+Patience/2) times better than one that gains twice MinDelta in every iteration;
+	// Patience counts as at most 6 there.
 	MinDelta        *float64 `json:"min_delta,omitzero"`
 	MinDeltaPercent *float64 `json:"min_delta_percent,omitzero"`
-	// Patience is the number of times in a row. 0 means 1.
+	// Patience is the number of consecutive small improvements that end the loop. 0 means 1.
 	Patience uint `json:"patience,omitzero"`
 	// LowerIsBetter makes a lower score the better one.
 	LowerIsBetter bool `json:"lower_is_better,omitzero"`
 }
 
-// weakest is the dimension furthest from its target, nil if all have reached it.
+// weakest returns the dimension furthest from its target, nil if all have reached it.
 func (s *Score) weakest(dims []Dimension) *Dimension {
 	var worst *Dimension
 	for i := range dims {
@@ -76,7 +77,7 @@ func (s *Score) weakest(dims []Dimension) *Dimension {
 	return worst
 }
 
-// sense is 1 if more is better, else -1.
+// sense returns 1 if more is better, else -1.
 func (s *Score) sense() float64 {
 	if s.LowerIsBetter {
 		return -1
@@ -93,9 +94,8 @@ func (s *Score) better(a, b float64) bool {
 
 func (s *Score) patience() uint { return max(1, s.Patience) }
 
-// writtenBy reports whether one of some keys is one that the score is read from. A
-// score that reads none is new in every iteration, and keys that are not known are
-// taken for all.
+// writtenBy reports whether keys contains one that the score is read from. A score that reads no key counts as written
+// in every iteration. nil means that the keys are unknown; then the score counts as written.
 func (s *Score) writtenBy(keys []string) bool {
 	if keys == nil {
 		return true
@@ -110,8 +110,8 @@ func (s *Score) writtenBy(keys []string) bool {
 	return len(q.reads) == 0 || slices.ContainsFunc(q.reads, func(k string) bool { return slices.Contains(keys, k) })
 }
 
-// unwritten says that the judge, or for "" any step of the iteration, has not written
-// what the score is read from.
+// unwritten returns an error that says that the judge has not written what the score is read from or, if judge is "",
+// that no step of the iteration has.
 func (s *Score) unwritten(judge string) error {
 	what := fmt.Sprintf("state key %q", s.Key)
 	if s.Expr != "" {
@@ -129,7 +129,7 @@ type reading struct {
 	dims  []Dimension
 }
 
-// read finds the score; an error says why there is none.
+// read returns the score of an outcome; the error says why there is none.
 func (s *Score) read(t *Tally, o *incoming) (reading, error) {
 	var v any
 	switch {
@@ -197,7 +197,7 @@ func (s *Score) number(v any) (float64, error) {
 	case bool, []any:
 		return 0, fmt.Errorf("no score in a %s", kind(x))
 	}
-	b, err := json.Marshal(v) // another kind of number, a struct
+	b, err := json.Marshal(v) // such as another kind of number, or a struct
 	if err != nil {
 		return 0, fmt.Errorf("no score in a value of type %T: %w", v, err)
 	}
@@ -207,6 +207,7 @@ func (s *Score) number(v any) (float64, error) {
 	return s.number(v)
 }
 
+// inText reads a score from a text: after Label if there is one, else from the JSON in it, else from its words.
 func (s *Score) inText(text string) (float64, error) {
 	if s.Label != "" {
 		i := strings.Index(strings.ToLower(text), strings.ToLower(s.Label))
@@ -223,13 +224,14 @@ func (s *Score) inText(text string) (float64, error) {
 	}
 	if v, err := expr.JSON(text); err == nil {
 		inner, ok := v.(string)
-		if _, list := v.([]any); !list && (!ok || inner != text) { // a list is a reference, as [1]
+		if _, list := v.([]any); !list && (!ok || inner != text) { // a list such as [1] is a reference to a source, not a score
 			return s.number(v)
 		}
 	}
 	return spoken(text)
 }
 
+// inObject reads the score from the Field of a JSON object.
 func (s *Score) inObject(m map[string]any) (float64, error) {
 	field := cmp.Or(s.Field, "score")
 	var v any = m
@@ -248,8 +250,8 @@ func (s *Score) inObject(m map[string]any) (float64, error) {
 	return s.number(v)
 }
 
-// finite refuses what cannot be reckoned with: sums and squares of scores must
-// stay numbers that JSON has.
+// finite returns an error if a number is infinite, NaN or larger than maxScore, because JSON must be able to represent
+// sums and squares of scores.
 func finite(f float64) (float64, error) {
 	switch {
 	case !isFinite(f):

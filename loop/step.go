@@ -62,13 +62,12 @@ type AdaptiveTimeout struct {
 	After uint `json:"after,omitzero"`
 }
 
-// stepTally is what has happened to one step, as far as timeouts and circuits
-// need it.
+// stepTally has the history of one step that timeouts and circuits need.
 type stepTally struct {
 	// Times are those of the last successful runs, in nanoseconds, oldest first.
 	Times []time.Duration `json:"times_ns,omitzero"`
-	// Failures is how many times running the step has failed. A circuit that
-	// several steps share is counted at the first of them.
+	// Failures is the number of failures of the step in a row. If several steps share a circuit, only the first of them
+	// has the count.
 	Failures uint `json:"failures,omitzero"`
 	// OpenedAt is the loop's active time when the circuit opened, nil if it is closed.
 	OpenedAt *time.Duration `json:"opened_at_ns,omitzero"`
@@ -76,7 +75,7 @@ type stepTally struct {
 
 const maxTimes = 32
 
-// remember takes down how a run of a step went.
+// remember adds a run of a step to the step's history.
 func (p *Plan) remember(t *Tally, o *incoming) {
 	if o.Step < 0 || o.Step >= len(p.Steps) {
 		return
@@ -101,7 +100,7 @@ func (p *Plan) remember(t *Tally, o *incoming) {
 	}
 }
 
-// stepTally is what is known of a step.
+// stepTally returns the history of a step.
 func (t *Tally) stepTally(step int) stepTally {
 	if step < len(t.PerStep) {
 		return t.PerStep[step]
@@ -109,8 +108,7 @@ func (t *Tally) stepTally(step int) stepTally {
 	return stepTally{}
 }
 
-// keep replaces what is known of a step. The tally's list is replaced, not
-// changed: copies keep theirs.
+// keep replaces the history of a step. It allocates a new list, because copies of the tally share the old one.
 func (p *Plan) keep(t *Tally, step int, st stepTally) {
 	per := make([]stepTally, len(p.Steps))
 	copy(per, t.PerStep)
@@ -118,7 +116,7 @@ func (p *Plan) keep(t *Tally, step int, st stepTally) {
 	t.PerStep = per
 }
 
-// stepTimeout bounds the next attempt of a step; 0: nothing does.
+// stepTimeout returns the time limit of the next attempt of a step; 0 means no limit.
 func (p *Plan) stepTimeout(t *Tally, step int) time.Duration {
 	s := &p.Steps[step]
 	a := s.AdaptiveTimeout
@@ -147,8 +145,7 @@ func (p *Plan) Retries(t *Tally, o Outcome) bool {
 	return u.Retries > t.Retries && p.reason(&u) == ""
 }
 
-// again reports whether a failed step is run once more. attempt is the one that
-// has failed, from 1.
+// again reports whether a failed step is retried. attempt is the number of the attempt that has failed, from 1.
 func (p *Plan) again(step, attempt int, f *Failure) bool {
 	if step < 0 || step >= len(p.Steps) || f.Permanent {
 		return false
@@ -161,8 +158,8 @@ func (p *Plan) again(step, attempt int, f *Failure) bool {
 	return r != nil && attempt < int(r.Attempts) && f.RetryAfter <= r.longest()
 }
 
-// asksTooMuch is a failure that would be tried again if it did not ask to wait for so
-// long; else nil. It says so.
+// asksTooMuch returns a failure with an extended message if the step is not retried only because f asks for a longer
+// wait than the plan allows; else nil.
 func (p *Plan) asksTooMuch(step, attempt int, f *Failure) *Failure {
 	now := *f
 	now.RetryAfter = 0
@@ -174,9 +171,8 @@ func (p *Plan) asksTooMuch(step, attempt int, f *Failure) *Failure {
 	return &now
 }
 
-// wait is how long to wait before an attempt of a step, and how much of that is
-// around an iteration and no part of it. begins says that the step is the first
-// of an iteration.
+// wait returns the wait before an attempt of a step. around is the part of it that belongs to no iteration. begins says
+// that the step is the first of an iteration.
 func (p *Plan) wait(t *Tally, d *Decision, begins bool) (w, around time.Duration) {
 	s := &p.Steps[d.Step]
 	if d.Attempt > 1 {
@@ -192,8 +188,10 @@ func (p *Plan) wait(t *Tally, d *Decision, begins bool) (w, around time.Duration
 	return plus(t.After, time.Duration(s.DelayBefore)), 0
 }
 
+// wait returns the wait before a further attempt: the backoff, shortened by up to a fifth, or a longer wait that the
+// failure asks for.
 func (r *Retry) wait(t *Tally, d *Decision) time.Duration {
-	if r == nil { // the plan has changed since
+	if r == nil { // a resumed run has another plan, without this retry
 		return 0
 	}
 	longest := r.longest()
@@ -212,7 +210,7 @@ func (r *Retry) wait(t *Tally, d *Decision) time.Duration {
 	return w - less
 }
 
-// longest is the longest wait.
+// longest returns the longest wait before a further attempt.
 func (r *Retry) longest() time.Duration {
 	if r.MaxBackoff == 0 {
 		return max(time.Minute, time.Duration(r.Backoff))
@@ -235,8 +233,7 @@ type Circuit struct {
 	Endpoint string `json:"endpoint,omitzero"`
 }
 
-// circuit is the step at which the circuit of a step is counted: the first that
-// shares it.
+// circuit returns the step that has the counts of a step's circuit: the first step that shares the circuit.
 func (p *Plan) circuit(step int) int {
 	name := p.Steps[step].Circuit.Endpoint
 	if name == "" {
@@ -250,13 +247,13 @@ func (p *Plan) circuit(step int) int {
 	return step
 }
 
-// count notes in the step's circuit how it went.
+// count updates the circuit of a step after a run. kind is the kind of its failure, "" if it succeeded.
 func (p *Plan) count(t *Tally, o *incoming, kind string) {
 	at := p.circuit(o.Step)
 	st := t.stepTally(at)
 	switch {
 	case kind == CircuitOpen || kind == BudgetSpent || kind == TotalTimeout:
-		return // not the step's doing
+		return // the step did not cause this failure
 	case o.Cached, o.Failure == nil && st.Failures == 0 && st.OpenedAt == nil:
 		return
 	case o.Failure == nil:
@@ -270,7 +267,7 @@ func (p *Plan) count(t *Tally, o *incoming, kind string) {
 	p.keep(t, at, st)
 }
 
-// open reports whether a step's circuit is open, and when it is tried again.
+// open reports whether the circuit of a step is open, and how long to wait until the step may run again.
 func (p *Plan) open(t *Tally, step int) (wait time.Duration, open bool) {
 	c := p.Steps[step].Circuit
 	if c == nil {
@@ -284,7 +281,7 @@ func (p *Plan) open(t *Tally, step int) (wait time.Duration, open bool) {
 	return wait, wait > 0
 }
 
-// refusal says why a step with an open circuit is not run.
+// refusal returns the failure of a step that does not run because its circuit is open.
 func (p *Plan) refusal(t *Tally, step int, wait time.Duration) *Failure {
 	who := "it"
 	if name := p.Steps[step].Circuit.Endpoint; name != "" {

@@ -15,7 +15,7 @@ type StopReason string
 const (
 	ReasonExit          StopReason = "exit_loop"      // a step called exit_loop
 	ReasonEscalated     StopReason = "escalated"      // a step set Escalate without the tool
-	ReasonImpossible    StopReason = "impossible"     // a step says that it cannot be done
+	ReasonImpossible    StopReason = "impossible"     // a step reports that the work cannot be done
 	ReasonBlocked       StopReason = "blocked"        // a step cannot continue without help
 	ReasonCondition     StopReason = "condition"      // StopWhen holds
 	ReasonTarget        StopReason = "target_reached" // the score reached its target
@@ -76,8 +76,8 @@ type StopRecord struct {
 	// none was close.
 	Nearest string `json:"nearest,omitzero"`
 	Result  Result `json:"result"`
-	// Answer is the text of the result of a loop that does not yield it, because it was canceled, or has only what ADK's
-	// loops have. It is "" if the result is what the loop said last.
+	// Answer is the text of the result, for a loop that does not yield it as an event, because the loop was canceled or
+	// has only the features of ADK's loops. It is "" if the last event of the loop has the result.
 	Answer string `json:"answer,omitzero"`
 	// BestScore and BestIteration are set if at least one iteration was scored.
 	BestScore     *float64 `json:"best_score,omitzero"`
@@ -85,7 +85,8 @@ type StopRecord struct {
 	// BestError is the standard error of a judge's BestScore: the score is off by ± BestError, by chance. It is 0 if that
 	// is unknown, and for exact scores.
 	BestError float64 `json:"best_error,omitzero"`
-	// Proof says how sure the reason is; nil if no score with noise has decided, as at a limit.
+	// Proof says how sure the reason is. It is nil if the reason does not depend on scores with noise, for example at a
+	// limit.
 	Proof *Proof `json:"proof,omitzero"`
 	Usage Usage  `json:"usage,omitzero"`
 	// Leg is the number of the leg in which the loop stopped; 0 before the first. See Plan.OnPlateau.
@@ -122,15 +123,15 @@ type StopRecord struct {
 	Digest string `json:"digest,omitzero"`
 }
 
-// Proof says how sure a stop is for which scores with noise are the reason.
+// Proof says how sure the stop reason is, if scores with noise led to it.
 type Proof struct {
-	// Odds is how many times better the last Scores scores fit a loop that gains nothing any more than one that gains Gain in
-	// every iteration, at most a million. It is 0 unless the reason is ReasonConverged.
+	// Odds says how many times better the last Scores scores fit a loop that has stopped gaining than one that gains
+	// Gain in every iteration. It is at most a million, and 0 unless the reason is ReasonConverged.
 	Odds   float64 `json:"odds,omitzero"`
 	Scores int     `json:"scores,omitzero"`
 	Gain   float64 `json:"gain,omitzero"`
-	// Chance is the share of cases in which the mean of very many answers is at the target too, from 0 to 1. It is 0 unless the
-	// reason is ReasonTarget.
+	// Chance is the probability that the mean of very many answers also reaches the target, from 0 to 1. It is 0 unless
+	// the reason is ReasonTarget.
 	Chance float64 `json:"chance,omitzero"`
 }
 

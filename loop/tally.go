@@ -58,143 +58,136 @@ type tallied struct {
 	// IterationActive is the time spent in the running iteration, without the delays
 	// around it, in nanoseconds.
 	IterationActive time.Duration `json:"iteration_active_ns,omitzero"`
-	// After is the delay that the last step has asked for.
+	// After is the delay after the last step.
 	After time.Duration `json:"after_ns,omitzero"`
-	// Steps is how many steps have run, the finalizer excluded; a retried or
-	// sampled step is one.
+	// Steps is the number of steps that have run, without the finalizer. A step that was retried or sampled counts
+	// once.
 	Steps int `json:"steps,omitzero"`
-	// Place is how many places of the iteration are done.
+	// Place is the number of places of the iteration that are done.
 	Place int `json:"place,omitzero"`
 	// LastComplete is the last complete iteration.
 	LastComplete int `json:"last_complete,omitzero"`
-	// Worked is how many steps of the iteration have succeeded, Succeeded how many
-	// iterations: those that are complete, or were left by an exit, and in which a
-	// step succeeded. Barren is how many others came one after another up to now.
+	// Worked is the number of steps of the iteration that have succeeded. Succeeded is the number of iterations that
+	// were complete with at least one successful step, or were left by an exit. Barren is the number of other
+	// iterations since the last such one.
 	Worked    int `json:"worked,omitzero"`
 	Succeeded int `json:"succeeded,omitzero"`
 	Barren    int `json:"barren,omitzero"`
-	// ExitWords is the last step of the iteration that wrote a call of exit_loop in
-	// words, and did not make it; empty if none did.
+	// ExitWords is the name of the last step of the iteration that wrote a call of exit_loop as text instead of making
+	// it; "" if there is none.
 	ExitWords string `json:"exit_words,omitzero"`
 	// Fresh says that the last outcome has ended the iteration.
 	Fresh bool `json:"fresh,omitzero"`
 
-	// Attempt is how often the step that is due has failed already; Retries
-	// counts all such failures.
+	// Attempt is how often the step that is due has already failed. Retries counts all failures that were retried.
 	Attempt int `json:"attempt,omitzero"`
 	Retries int `json:"retries,omitzero"`
-	// RetryAfter is how long the last such failure asks to wait, in nanoseconds.
+	// RetryAfter is the wait that the last such failure asks for, in nanoseconds.
 	RetryAfter time.Duration `json:"retry_after_ns,omitzero"`
 	// Timeouts counts steps and iterations that ran out of time.
 	Timeouts int `json:"timeouts,omitzero"`
-	// CacheHits counts steps whose earlier outcome stood.
+	// CacheHits counts steps that did not run because their earlier outcome was used again.
 	CacheHits int `json:"cache_hits,omitzero"`
-	// PerStep is by index in Plan.Steps, as far as the plan needs it.
+	// PerStep has the histories of the steps, by index in Plan.Steps. It may be shorter than Plan.Steps.
 	PerStep []stepTally `json:"per_step,omitzero"`
-	// Idle is how many steps one after another were not run, because their
-	// circuits were open.
+	// Idle is the number of steps in a row that did not run because their circuits were open.
 	Idle int `json:"idle,omitzero"`
-	// TimedOut and Spent say which limit ended the loop from within a step.
+	// TimedOut and Spent say which limit of time or budget ended the loop in the middle of a step.
 	TimedOut string `json:"timed_out,omitzero"`
 	Spent    string `json:"spent,omitzero"`
-	// Bounds are what the plan's limits were then; see Reopen.
+	// Bounds has the plan's limits at that time; see Reopen.
 	Bounds *bounds `json:"bounds,omitzero"`
 
 	// Scored counts all scores.
 	Scored int `json:"scored,omitzero"`
 	// Accepted is the last accepted score, from which the next improvement counts.
 	Accepted *float64 `json:"accepted,omitzero"`
-	// Rejections and Rollbacks count iterations; RollbackDue says that the state
-	// is to be restored before anything else, if the loop is not broken off.
+	// Rejections and Rollbacks count iterations. RollbackDue says that the driver must restore the state before
+	// anything else, unless the loop ends by an error or a cancellation.
 	Rejections  int  `json:"rejections,omitzero"`
 	Rollbacks   int  `json:"rollbacks,omitzero"`
 	RollbackDue bool `json:"rollback_due,omitzero"`
-	// Undone says that the iteration under way has been rolled back: what its
-	// steps had made is gone.
+	// Undone says that the running iteration has been rolled back, so that the results of its steps are gone.
 	Undone bool `json:"undone,omitzero"`
-	// BestCount is how many of the judge's answers Best is the mean of. Course are the last scores by which
+	// BestCount is the number of the judge's answers that Best is the mean of. Course has the last scores, from which
 	// convergence is proved.
 	BestCount int     `json:"best_count,omitzero"`
 	Course    []point `json:"course,omitzero"`
-	// Rejudge says that the judge is due once more, for the best, whose state a rollback has restored. Rejudged is what it
-	// said, until the next iteration ends.
+	// Rejudge says that the judge must score the best version once more, because a rollback has restored its state.
+	// Rejudged is its answer, until the next iteration ends.
 	Rejudge  bool      `json:"rejudge,omitzero"`
 	Rejudged *Rejudged `json:"rejudged,omitzero"`
-	// BaselineOver says that what was there before the first iteration has been scored, or cannot be. Start is that
-	// score, of StartCount answers; StartNote says why there is none.
+	// BaselineOver says that the baseline has ended, with or without a score. Start is the score of the state before
+	// the first iteration, the mean of StartCount answers. StartNote says why there is none.
 	BaselineOver bool     `json:"baseline_over,omitzero"`
 	Start        *float64 `json:"start,omitzero"`
 	StartCount   int      `json:"start_count,omitzero"`
 	StartNote    string   `json:"start_note,omitzero"`
-	// LegScored is how many scores there were when the running leg began. Own is the best of a leg from the loop's start.
+	// LegScored is the number of scores before the running leg began. Own is the best version of a leg that began from
+	// the loop's start.
 	LegScored int  `json:"leg_scored,omitzero"`
 	Own       best `json:"own,omitzero"`
-	// Flat is how many times running the improvement was too small.
+	// Flat is the number of times in a row that the improvement was too small.
 	Flat uint `json:"flat,omitzero"`
 	// FlatBy is the threshold that the last improvement stayed below.
 	FlatBy string `json:"flat_by,omitzero"`
-	// Score is that of the last iteration that ended, nil if it has none.
+	// Score is the score of the last iteration that ended, nil if it has none; ScoreNote then says why.
 	Score     *float64 `json:"score,omitzero"`
 	ScoreNote string   `json:"score_note,omitzero"`
 	// Dimensions are those of that score, by name.
 	Dimensions []Dimension `json:"dimensions,omitzero"`
-	// ScoreWritten says that a step of the iteration has written a key that the score
-	// is read from.
+	// ScoreWritten says that a step of the iteration has written a state key that the score is read from.
 	ScoreWritten bool `json:"score_written,omitzero"`
-	// Met is the best of the iterations, one after another up to now, at whose end
-	// StopWhen held, its For apart; 0 if it did not hold. MetScore is its score.
+	// Met is the best of the last consecutive iterations after which StopWhen held, without regard to its For; 0 if it
+	// did not hold. MetScore is the score of that iteration.
 	Met      int      `json:"met,omitzero"`
 	MetScore *float64 `json:"met_score,omitzero"`
-	// Watched is what findings are made from.
+	// Watched holds the values that findings are computed from.
 	Watched watched `json:"watched,omitzero"`
-	// Judge is what the judge's samples have shown.
+	// Judge has the judge's samples and their statistics.
 	Judge judgeTally `json:"judge,omitzero"`
-	// Rival is the version that the judge compares others with; zero if it marks them.
+	// Rival is the version that the judge compares others with; zero if the judge gives marks.
 	Rival rival `json:"rival,omitzero"`
 
-	// Print stands for what the running iteration has produced; Prints are
-	// those of the last two iterations before, the older one first.
+	// Print is the fingerprint of the results of the running iteration. Prints has the fingerprints of the last two
+	// iterations before it, the older first.
 	Print  uint64   `json:"print,omitzero"`
 	Prints []uint64 `json:"prints,omitzero"`
-	// Repeats is how often running the same came out, Turns for how many
-	// iterations running two results have taken turns, and Swings how often they
-	// have: half of Turns.
+	// Repeats is the number of iterations in a row with the same result. Turns is the number of iterations in a row in
+	// which two results alternate, and Swings is half of Turns.
 	Repeats int `json:"repeats,omitzero"`
 	Turns   int `json:"turns,omitzero"`
 	Swings  int `json:"swings,omitzero"`
-	// Worth is what the next iteration is expected to gain, as NotWorth measures
-	// it; nil if that cannot be said.
+	// Worth is the expected gain of the next iteration, in the unit of NotWorth; nil if it is unknown.
 	Worth *float64 `json:"worth,omitzero"`
 	// StateSize is the state's size in bytes when the last iteration ended.
 	StateSize int64 `json:"state_size,omitzero"`
 
-	// Truths are those of the plan's conditions at the last look; Looked says
-	// that it was at the last outcome.
+	// Truths has the results of the last evaluation of StopWhen. Looked says that the last outcome caused it.
 	Truths []truth `json:"truths,omitzero"`
 	Looked bool    `json:"looked,omitzero"`
 
-	// IterationFailures counts the failed steps of this iteration, FailuresRunning
-	// those that failed one after another up to now.
+	// IterationFailures counts the failed steps of this iteration. FailuresRunning counts the last steps that failed in
+	// a row.
 	IterationFailures int  `json:"iteration_failures,omitzero"`
 	FailuresRunning   uint `json:"failures_running,omitzero"`
 	// Canceled says why the run was canceled.
 	Canceled string `json:"canceled,omitzero"`
-	// Refusals counts the exits that were not allowed; Refused are the last few.
+	// Refusals counts the exits that were refused; Refused has the last 5 of them.
 	Refusals int       `json:"refusals,omitzero"`
 	Refused  []Refusal `json:"refused,omitzero"`
 
 	Usage Usage `json:"usage,omitzero"`
-	// CostUnknown says that some usage had no price; the total then has none.
-	// KnownCost is that of the rest, which the budget counts nonetheless.
+	// CostUnknown says that some usage had no price, so that the total cost is unknown. KnownCost is the cost of the
+	// rest, which the budget still counts.
 	CostUnknown bool    `json:"cost_unknown,omitzero"`
 	KnownCost   float64 `json:"known_cost,omitzero"`
 
 	// Finalized says that the finalizer has run, FinalizerFailure how it failed.
 	Finalized        bool   `json:"finalized,omitzero"`
 	FinalizerFailure string `json:"finalizer_failure,omitzero"`
-	// FinalUsage and FinalActive are what has been used since the loop has its
-	// reason to stop, by a rollback and by the finalizer: no limit of the
-	// iterations counts it. The cost is what is known of it.
+	// FinalUsage and FinalActive are the usage and the time, by a rollback and by the finalizer, since the loop has its
+	// reason to stop. The limits of the iterations do not count them. The cost is the known part of it.
 	FinalUsage  Usage         `json:"final_usage,omitzero"`
 	FinalActive time.Duration `json:"final_active_ns,omitzero"`
 }
@@ -232,13 +225,13 @@ type IterationRecord struct {
 	// previous score; Percent is nil if that score is zero.
 	Delta   *float64 `json:"delta,omitzero"`
 	Percent *float64 `json:"percent,omitzero"`
-	// Baseline is the score of what was there before the first iteration, in the record of that iteration. nil if the
-	// plan asks for none, or if there is none.
+	// Baseline is the score of the state before the first iteration. Only the record of the first iteration has it. It
+	// is nil if the plan has no baseline, or if the baseline gave no score.
 	Baseline *float64 `json:"baseline,omitzero"`
 	// Rejudged is what the judge said about the best before this iteration, after a rollback; nil if it was not asked.
 	Rejudged *Rejudged `json:"rejudged,omitzero"`
-	// Best says that the score is the best so far. Met says that it is
-	// Tally.Met.
+	// Best says that the score is the best so far. Met says that the iteration is the best of those after which
+	// StopWhen held.
 	Best bool `json:"best,omitzero"`
 	Met  bool `json:"met,omitzero"`
 	// Unscored says why the iteration has no score although the plan has one.

@@ -13,11 +13,11 @@ import (
 	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
-// TextWithinNoise says in every text that a judge does not tell two versions apart.
+// TextWithinNoise is the phrase, in every text, for a difference between two versions that the judge cannot tell apart.
 const TextWithinNoise = "within the judge's noise"
 
-// WithinNoise reports whether the judge does not tell the score from the one before, because they differ by no more
-// than Noise. It is false for exact scores.
+// WithinNoise reports whether the score differs from the one before by no more than Noise, so that the judge does not
+// tell them apart. It is false for exact scores.
 func (r IterationRecord) WithinNoise() bool {
 	return r.Delta != nil && r.Noise > 0 && math.Abs(*r.Delta) <= r.Noise
 }
@@ -50,14 +50,14 @@ func (r IterationRecord) String() string {
 	return s
 }
 
-// convergence begins the detail of a stop by convergence.
+// convergence begins the detail of a stop record with ReasonConverged.
 const convergence = "Convergence detected: "
 
 // String returns the record on one line, such as "Stopped: converged after 4 iterations:
 // Improvement < 5%".
 func (r *StopRecord) String() string {
 	s := fmt.Sprintf("Stopped: %s after %s", r.Reason, brief.Count(r.Iterations, "iteration"))
-	if r.Reason == ReasonMaxIterations && r.Iteration > r.Iterations { // the limit counts them all
+	if r.Reason == ReasonMaxIterations && r.Iteration > r.Iterations { // the limit also counts iterations that were cut short
 		s = fmt.Sprintf("Stopped: %s after %s, %d of them cut short", r.Reason,
 			brief.Count(r.Iteration, "iteration"), r.Iteration-r.Iterations)
 	}
@@ -67,7 +67,7 @@ func (r *StopRecord) String() string {
 	return s
 }
 
-// tidy rounds away what binary fractions add: 6.8-5.2 is 1.6.
+// tidy rounds to nine decimals, so that 6.8-5.2 is 1.6. It leaves numbers of a million and more as they are.
 func tidy(f float64) float64 {
 	if math.Abs(f) >= 1e6 {
 		return f
@@ -75,8 +75,8 @@ func tidy(f float64) float64 {
 	return math.Round(f*1e9) / 1e9
 }
 
-// num writes a number with at most six significant digits, an int with all. Logs have its texts, and a resumed run writes the same
-// ones, so they stay as they are.
+// num writes a number with at most six significant digits, and a whole number with all of its digits. Logs contain
+// these texts and a resumed run must write the same ones, so the format must not change.
 func num(f float64) string {
 	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
 		return strconv.FormatFloat(f, 'f', -1, 64)
@@ -84,7 +84,7 @@ func num(f float64) string {
 	return strconv.FormatFloat(f, 'g', 6, 64)
 }
 
-// count writes a number with its noun. Its texts stay as they are too.
+// count writes a number with its noun. Its format must not change either.
 func count[N int | int64 | uint](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -99,10 +99,10 @@ func signed(f float64) string {
 	return "+" + num(f)
 }
 
-// clip shortens a message to what a tally may keep.
+// clip shortens a message to maxText bytes.
 func clip(s string) string { return brief.ClipBytes(s, maxText) }
 
-// shortly writes a value without copying texts out of state.
+// shortly writes a value for people. It gives the type and the size of maps and lists, and the length of long texts.
 func shortly(v any) string {
 	switch x := v.(type) {
 	case nil:
@@ -142,8 +142,7 @@ func kind(v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// closeness is 1 for equal numbers and falls to 0 as their distance grows to
-// the size of the larger one.
+// closeness returns 1 for equal numbers. It falls to 0 as their distance grows to the size of the larger one.
 func closeness(x, y float64) float64 {
 	size := max(math.Abs(x), math.Abs(y))
 	if x == y || size == 0 {

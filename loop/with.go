@@ -26,7 +26,7 @@ func (p *Plan) With(path, value string) (*Plan, error) {
 		return nil, err
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber() // as they stand
+	d.UseNumber() // keep the digits of numbers as written
 	var plan any
 	if err := d.Decode(&plan); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func strictly(text []byte, v any) error {
 	return d.Decode(v)
 }
 
-// inWords says without the names of Go what kind of value was wanted.
+// inWords rewrites a type error without the names of Go types.
 func inWords(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Errorf("%s cannot be %s", e.Value, kindOf(e.Type))
@@ -74,10 +74,10 @@ func kindOf(t reflect.Type) string {
 	return "a " + t.Kind().String()
 }
 
-// walk goes down a plan in JSON, along the types that it has in Go.
+// walk goes down the JSON of a plan along the Go types of its fields.
 type walk struct{ path, value string }
 
-// into returns v, of type t, with the value at the rest of the path.
+// into returns v, of type t, after setting the value at the path rest.
 func (w walk) into(v any, t reflect.Type, rest []string) (any, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -100,6 +100,7 @@ func (w walk) into(v any, t reflect.Type, rest []string) (any, error) {
 		strings.TrimSuffix(w.path, "."+strings.Join(rest, ".")))
 }
 
+// field sets the value in a field of an object. Its errors suggest a similar name.
 func (w walk) field(v any, t reflect.Type, rest []string) (any, error) {
 	names, types := fieldsOf(t)
 	i := slices.Index(names, rest[0])
@@ -127,7 +128,7 @@ func (w walk) field(v any, t reflect.Type, rest []string) (any, error) {
 	return m, nil
 }
 
-// fieldBelow finds a field in one of the objects among some fields, as
+// fieldBelow looks for a field in the objects that are values of other fields, and returns its path, such as
 // score.target; "" if it is in none.
 func fieldBelow(names []string, types []reflect.Type, name string) string {
 	for i, t := range types {
@@ -141,7 +142,7 @@ func fieldBelow(names []string, types []reflect.Type, name string) string {
 	return ""
 }
 
-// fieldsOf are the JSON names of a struct's fields, and their types.
+// fieldsOf returns the JSON names of a struct's fields, and their types.
 func fieldsOf(t reflect.Type) (names []string, types []reflect.Type) {
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -152,7 +153,7 @@ func fieldsOf(t reflect.Type) (names []string, types []reflect.Type) {
 	return names, types
 }
 
-// element goes into one of a list, by its number or, of steps, by its name.
+// element sets the value in an element of a list. It finds the element by its index or, for steps, by its name.
 func (w walk) element(v any, t reflect.Type, rest []string) (any, error) {
 	list, _ := v.([]any)
 	at := -1
@@ -186,7 +187,7 @@ func (w walk) element(v any, t reflect.Type, rest []string) (any, error) {
 	return list, nil
 }
 
-// leaf is the value for a field of the type; nil takes it away.
+// leaf parses the value for a field of type t. It returns nil to remove the field.
 func (w walk) leaf(t reflect.Type) (any, error) {
 	if w.value == "null" {
 		return nil, nil
