@@ -18,8 +18,8 @@ import (
 	"github.com/refrain-dev/refrain/session/lease"
 )
 
-// The number of an event must be the next one, and the lease, if the writer has
-// one, must be the session's. Otherwise nothing is inserted.
+// These statements insert the first event of a transaction. They insert nothing if its sequence number is not the next one
+// of the session, or if the writer has a lease that is not the present lease of the session.
 const (
 	insertEvent = `
 INSERT INTO events (session, seq, time, nonce, data, texts)
@@ -27,8 +27,8 @@ SELECT s.id, ?, ?, ?, ?, ? FROM sessions s` + ifNext + `
 {share}
 ON CONFLICT (session, seq) DO NOTHING`
 
-	// For a database that makes a temporary table for each INSERT of a SELECT that reads the same
-	// table, as SQLite does. An event without a session is left out.
+	// insertValues does the same for a database such as SQLite, which makes a temporary table for an INSERT of a
+	// SELECT that reads the same table. If the condition fails, the session is NULL, and {insert} ignores the row.
 	insertValues = `
 {insert} INTO events (session, seq, time, nonce, data, texts)
 VALUES ((SELECT s.id FROM sessions s` + ifNext + `), ?, ?, ?, ?, ?)`
@@ -38,10 +38,10 @@ WHERE s.id = ? AND (CAST(? AS BIGINT) = 0 OR s.lease_token = ?)
 AND ? = 1 + COALESCE((SELECT max(e.seq) FROM events e WHERE e.session = s.id), 0)`
 )
 
-// An event behind another one of the same transaction, which has looked at all that.
+// insertNext inserts an event after the first one of a transaction. It checks nothing, because the first INSERT has done so.
 const insertNext = `INSERT INTO events (session, seq, time, nonce, data, texts) VALUES (?, ?, ?, ?, ?, ?)`
 
-// What an append that was not inserted finds.
+// selectWhy reads why an event was not inserted; see [appending.why].
 const selectWhy = `
 SELECT s.id, s.lease_owner, s.lease_token, s.lease_since, s.lease_until,
 COALESCE((SELECT e.nonce FROM events e WHERE e.session = s.id AND e.seq = ?), 0)
@@ -55,7 +55,7 @@ func (s *Store) AppendEvent(ctx context.Context, of session.Session, ev *session
 	return s.AppendEvents(ctx, of, []*session.Event{ev})
 }
 
-// append adds events, all or none.
+// append adds all the events, or none of them if it fails.
 func (s *Store) append(ctx context.Context, key lease.Key, of session.Session, evs []*session.Event) error {
 	for _, ev := range evs {
 		if err := ev.Actions.Normalize(); err != nil {
@@ -101,8 +101,8 @@ func (s *Store) append(ctx context.Context, key lease.Key, of session.Session, e
 	return nil
 }
 
-// missed are the events that a view has not seen, where a Seq was preset that
-// is further on.
+// missed returns the events that v has not seen, from last+1 to seq-1. There are such events only if the caller
+// preset the Seq of the new event.
 func (s *Store) missed(ctx context.Context, v *session.View, key lease.Key, last,
 	seq int64) (evs []*session.Event, err error) {
 	if v == nil || seq <= last+1 {
@@ -127,10 +127,10 @@ func (c *conn) idOf(key lease.Key) (id int64, err error) {
 	return id, err
 }
 
-// newNonce is a number that no other change has, to recognise one's own by.
+// newNonce returns a random number that is not 0. It identifies a change, so that a retry recognises its own row.
 func newNonce() int64 { return rand.Int64() | 1 }
 
-// appending is one event on its way into the database.
+// appending is one event that is being appended, with its encoded row.
 type appending struct {
 	entry *entry
 	key   lease.Key
@@ -139,9 +139,9 @@ type appending struct {
 	nonce int64
 	id    string
 	at    time.Time
-	data  []byte // JSON, without the long texts
-	texts []byte // those; nil if there are none
-	state []value
+	data  []byte  // JSON, without the long texts
+	texts []byte  // the long texts; nil if there are none
+	state []value // the durable keys of the delta
 }
 
 // value is a state key with its value as JSON; nil removes it.
@@ -150,10 +150,10 @@ type value struct {
 	json []byte
 }
 
-// rowSize is more than the JSON of most events has bytes.
+// rowSize is the initial size of the buffer for an event's JSON, in bytes. The JSON of most events is smaller.
 const rowSize = 512
 
-// encode makes the event's row, and leaves the event itself alone.
+// encode encodes the event's row. It does not change the event.
 func (a *appending) encode(ev *session.Event) (err error) {
 	row := *ev.Kept()
 	row.Seq = a.seq
@@ -176,11 +176,11 @@ func (a *appending) encode(ev *session.Event) (err error) {
 	return nil
 }
 
-// encodeState lists the keys that outlive the invocation, in order: whoever
-// writes several shared ones locks them in the same order as others.
+// encodeState returns the durable keys of a delta with their values as JSON. They are sorted, so that all
+// transactions lock shared keys in the same order and cannot deadlock.
 func encodeState(delta map[string]any) ([]value, error) {
 	var all []value
-	var w canonical.Writer // the values, one behind the other
+	var w canonical.Writer // has all values, one after another
 	for k, val := range delta {
 		if !statekey.Durable(k) {
 			continue
@@ -202,8 +202,8 @@ func encodeState(delta map[string]any) ([]value, error) {
 	return all, nil
 }
 
-// insert inserts the event into its session, which has that ID. Stored says that it was
-// there already, by an earlier try.
+// insert inserts the event, the first one of its transaction. It returns the ID of the session's row. stored reports
+// that an earlier attempt has already inserted the event.
 func (a *appending) insert(tx *tx) (id int64, stored bool, err error) {
 	if id = a.entry.id.Load(); id == 0 {
 		if id, err = tx.idOf(a.key); err != nil {
@@ -218,8 +218,8 @@ func (a *appending) insert(tx *tx) (id int64, stored bool, err error) {
 	return a.why(tx, id)
 }
 
-// insertInto inserts the event, if it is the next one of the session, and returns how many rows that
-// makes.
+// insertInto inserts the event if it is the next one of the session. It returns the number of inserted rows, 0
+// or 1.
 func (a *appending) insertInto(tx *tx, id int64) (int64, error) {
 	at := a.at.UnixMicro()
 	if tx.store.dialect.Insert == "" {
@@ -228,8 +228,9 @@ func (a *appending) insertInto(tx *tx, id int64) (int64, error) {
 	return tx.exec(insertValues, id, a.lease, a.lease, a.seq, a.seq, at, a.nonce, a.data, a.texts)
 }
 
-// why says why an event was not inserted. It may have been before: then the
-// answer to that was lost, and all is well.
+// why returns the reason why an event was not inserted. If an earlier attempt has inserted it, and only the answer of
+// the database was lost, why returns stored and no error. If the session was deleted and created again, why inserts
+// the event into the new session.
 func (a *appending) why(tx *tx, tried int64) (id int64, stored bool, err error) {
 	var nonce int64
 	var h holder
@@ -241,7 +242,7 @@ func (a *appending) why(tx *tx, tried int64) (id int64, stored bool, err error) 
 	case !ok:
 		a.entry.id.Store(0)
 		return 0, false, missing(a.key)
-	case id != tried: // it was deleted, and made anew
+	case id != tried: // the session was deleted and created again
 		a.entry.id.Store(id)
 		return a.insert(tx)
 	case nonce == a.nonce:

@@ -35,17 +35,17 @@ func (s *Store) AppendEvents(ctx context.Context, of session.Session, evs []*ses
 	return nil
 }
 
-// Commits is true: see store.Committer.
+// Commits returns true. See store.Committer.
 func (s *Store) Commits() bool { return true }
 
-// batch is what is appended at once. Its events have one nonce: they are stored
-// together, or not at all.
+// batch is the list of events that one transaction appends. All its events have the same nonce, because they are
+// stored together or not at all.
 type batch struct {
-	all   []appending // like the first one, but for what encode sets
-	state []value     // what all deltas come to
+	all   []appending // copies of the first one, except the fields that encode sets, and seq
+	state []value     // the sum of all deltas, sorted by key
 }
 
-// encode makes the rows of all events, and leaves the events themselves alone.
+// encode encodes the rows of all events. It does not change the events.
 func (b *batch) encode(evs []*session.Event) error {
 	last := make(map[string]value)
 	for i, ev := range evs {
@@ -69,15 +69,15 @@ func (b *batch) encode(evs []*session.Event) error {
 	return nil
 }
 
-// write inserts all events and what they come to.
+// write inserts all events and the sum of their deltas.
 func (b *batch) write(tx *tx, _ bool) error {
 	first := &b.all[0]
 	id, stored, err := first.insert(tx)
-	if err != nil || stored { // by an earlier try, whose answer was lost
+	if err != nil || stored { // an earlier attempt stored the batch, but its answer was lost
 		return err
 	}
 	for _, a := range b.all[1:] {
-		// Nobody else can have been faster: the first one holds the place.
+		// No other writer can insert these numbers first, because the first event has locked the end of the log.
 		if _, err := tx.exec(insertNext, id, a.seq, a.at.UnixMicro(), a.nonce, a.data, a.texts); err != nil {
 			return err
 		}
@@ -85,13 +85,13 @@ func (b *batch) write(tx *tx, _ bool) error {
 	return tx.setState(first.key, id, b.state)
 }
 
-// applied fills in the events that were stored, and shows them to the view; nil is
-// nobody's.
+// applied sets the Seq, the ID and the Timestamp of the stored events, and adds the events to the view. v can be
+// nil.
 func (b *batch) applied(evs []*session.Event, v *session.View) {
 	for i, ev := range evs {
 		a := &b.all[i]
 		if v != nil && v.LastSeq() >= a.seq {
-			continue // the caller has applied it already, and others may be reading it
+			continue // the caller has already applied the event, and other goroutines may read it
 		}
 		ev.Seq, ev.ID, ev.Timestamp = a.seq, a.id, a.at
 		if v != nil {

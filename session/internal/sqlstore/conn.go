@@ -9,13 +9,13 @@ import (
 	"errors"
 )
 
-// conn is a connection that the store keeps, with its statements: to take one from the pool for
-// each call, and to have package sql watch a context, costs more than most statements do. One
-// goroutine uses it at a time.
+// conn is a connection that the store keeps, with its prepared statements. Most statements take less time than to get a
+// connection from the pool and to let package sql watch a context, so the store does neither for each call. One
+// goroutine at a time uses a conn.
 type conn struct {
 	store *Store
 	pool  *sql.DB
-	ctx   context.Context // of what is under way
+	ctx   context.Context // of the present call or transaction
 
 	sql   *sql.Conn // nil: not connected
 	stmts map[string]*sql.Stmt
@@ -33,8 +33,8 @@ func (c *conn) connect() error {
 	return nil
 }
 
-// rollback ends the transaction. Where that does not work, the connection is
-// given up, which ends it too.
+// rollback rolls the transaction back. If ROLLBACK fails, it closes the connection, because that ends the
+// transaction too.
 func (c *conn) rollback() {
 	if _, err := c.exec("ROLLBACK"); err != nil {
 		c.disconnect()
@@ -48,7 +48,7 @@ func (c *conn) disconnect() {
 	for _, stmt := range c.stmts {
 		stmt.Close()
 	}
-	_ = c.sql.Raw(func(any) error { return driver.ErrBadConn }) // so that it is not used again
+	_ = c.sql.Raw(func(any) error { return driver.ErrBadConn }) // makes the pool close the connection instead of reusing it
 	_ = c.sql.Close()
 	c.sql, c.stmts = nil, nil
 }
@@ -88,6 +88,7 @@ func (c *conn) row(text string, args []any, dest ...any) (bool, error) {
 	return err == nil, err
 }
 
+// stmt returns the prepared statement for a text, and prepares it at its first use.
 func (c *conn) stmt(text string) (*sql.Stmt, error) {
 	if stmt := c.stmts[text]; stmt != nil {
 		return stmt, nil

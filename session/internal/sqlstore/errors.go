@@ -14,8 +14,8 @@ import (
 	"github.com/refrain-dev/refrain/session/lease"
 )
 
-// refusal is an answer, and no failure of the database: the transaction that it
-// was found in wrote nothing on its behalf and is sound.
+// refusal is an error that is an answer of the store, such as ErrConflict, and not a failure of the database. The
+// refused change wrote nothing, so its transaction can still be committed for other changes.
 type refusal struct{ err error }
 
 func (r refusal) Error() string { return r.err.Error() }
@@ -28,7 +28,7 @@ func isRefusal(err error) bool {
 	return ok
 }
 
-// explain leaves refusals alone, and has the dialect put other errors into words.
+// explain returns a refusal unchanged, and the dialect's explanation of any other error.
 func (s *Store) explain(err error) error {
 	if err == nil || isRefusal(err) {
 		return err
@@ -36,25 +36,25 @@ func (s *Store) explain(err error) error {
 	return s.dialect.Explain(err)
 }
 
-// patience is how long one call goes on trying.
+// patience is the time limit and the pauses of the attempts of one call.
 type patience struct {
 	store *Store
 	until time.Time
-	delay time.Duration // before the next try
-	most  time.Duration // that it grows to
+	delay time.Duration // the pause before the next attempt
+	most  time.Duration // the limit of delay
 }
 
 func (s *Store) patience() patience {
 	return patience{store: s, until: time.Now().Add(s.wait), delay: time.Millisecond}
 }
 
-// over is what the caller is told after an error; nil as long as there is time
-// for another try.
+// over returns the error for the caller after an attempt failed with err. It returns nil if the call should try
+// again.
 func (p *patience) over(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	class := p.store.dialect.Classify(err)
 	p.most = 500 * time.Millisecond
-	if class == Again { // others are quick; who waits for long comes last
+	if class == Again { // keep the pauses short, because other calls overtake a call that pauses for long
 		p.most = 20 * time.Millisecond
 	}
 	switch {
@@ -72,7 +72,7 @@ func (p *patience) over(ctx context.Context, err error) error {
 	return nil
 }
 
-// pause waits before another try, longer each time.
+// pause waits before another attempt. Each pause takes twice as long as the one before, up to the limit.
 func (p *patience) pause(ctx context.Context) {
 	t := time.NewTimer(p.delay)
 	defer t.Stop()
@@ -84,7 +84,7 @@ func (p *patience) pause(ctx context.Context) {
 	}
 }
 
-// valid refuses names that a database cannot hold.
+// valid returns an error for a name that a database cannot store.
 func valid(names ...string) error {
 	for _, name := range names {
 		if !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
@@ -94,7 +94,7 @@ func valid(names ...string) error {
 	return nil
 }
 
-// complete refuses a key that names no session.
+// complete returns an error for a key without an app name, user ID or session ID, or with an invalid one.
 func complete(key lease.Key) error {
 	if key.AppName == "" || key.UserID == "" || key.SessionID == "" {
 		return fmt.Errorf("%w: app name, user ID and session ID are required, got %q, %q, %q", session.ErrInvalid,
@@ -103,7 +103,7 @@ func complete(key lease.Key) error {
 	return valid(key.AppName, key.UserID, key.SessionID)
 }
 
-// missing is ErrNotFound for a session.
+// missing returns the refusal for a session that does not exist. It wraps ErrNotFound.
 func missing(key lease.Key) error {
 	return refuse(fmt.Errorf("session %q of user %q: %w", key.SessionID, key.UserID, session.ErrNotFound))
 }

@@ -19,7 +19,7 @@ LEFT JOIN events e ON e.session = s.id AND e.seq = (SELECT max(x.seq) FROM event
 WHERE s.app = ? AND s.user_id = ? AND s.name = ?`
 	selectBefore = `SELECT e.seq FROM events e WHERE e.session = ? AND e.time < ? ORDER BY e.seq DESC LIMIT 1`
 
-	// Without a user, those of all.
+	// The second parameter is true if the caller wants the sessions of all users.
 	selectList = `SELECT s.id, s.user_id, s.name, COALESCE(e.seq, 0), COALESCE(e.time, s.created) FROM sessions s
 LEFT JOIN events e ON e.session = s.id AND e.seq = (SELECT max(x.seq) FROM events x WHERE x.session = s.id)
 WHERE s.app = ? AND (? OR s.user_id = ?) ORDER BY s.user_id, s.name`
@@ -32,12 +32,12 @@ WHERE s.app = ? AND (? OR s.user_id = ?)`
 	selectAppState   = `SELECT key, value FROM app_state WHERE app = ?`
 )
 
-// tail is how many of a session's last events are read when it is fetched. The
-// others are read when somebody looks at them.
+// tail is how many of a session's last events Get reads. The view reads older events when a caller asks for
+// them.
 const tail = 64
 
-// Get fetches a session: its state and its last events. Older ones are read
-// when they are looked at, which takes an open store. See session.Service.
+// Get fetches a session: its state and its last events. The view reads older events when a caller asks for them, so
+// the store must still be open then. See session.Service.
 func (s *Store) Get(ctx context.Context, req *session.GetRequest) (*session.GetResponse, error) {
 	if req == nil {
 		return nil, fmt.Errorf("get session: %w", session.ErrInvalid)
@@ -57,6 +57,7 @@ func (s *Store) Get(ctx context.Context, req *session.GetRequest) (*session.GetR
 	return &session.GetResponse{Session: v}, nil
 }
 
+// view reads a session and returns its view.
 func (q *snapshot) view(key lease.Key, req *session.GetRequest) (*session.View, error) {
 	cfg := session.ViewConfig{AppName: key.AppName, UserID: key.UserID, SessionID: key.SessionID}
 	var id, updated int64
@@ -93,8 +94,8 @@ func (q *snapshot) view(key lease.Key, req *session.GetRequest) (*session.View, 
 	return session.NewView(cfg), nil
 }
 
-// first is the number of the first event that is asked for. Timestamps need not
-// rise: none of those that come later is too old.
+// first returns the number of the first event that the request asks for. Timestamps may fall, so it starts after the
+// last event that is too old.
 func (q *snapshot) first(id, last int64, req *session.GetRequest) (int64, error) {
 	first := int64(1)
 	if !req.After.IsZero() {
@@ -110,10 +111,10 @@ func (q *snapshot) first(id, last int64, req *session.GetRequest) (int64, error)
 	return first, nil
 }
 
-// reader reads events with a number from first to last.
+// reader is a function that reads the events with a number from first to last.
 type reader func(q *snapshot, id, first, last int64) ([]*session.Event, error)
 
-// load reads a view's older events.
+// load returns the function with which a view reads its older events.
 func (s *Store) load(key lease.Key, id int64, read reader) func(first, last int64) ([]*session.Event, error) {
 	return func(first, last int64) (evs []*session.Event, err error) {
 		err = s.readOne(s.done, func(q *snapshot) (err error) {
@@ -130,7 +131,7 @@ func (s *Store) load(key lease.Key, id int64, read reader) func(first, last int6
 	}
 }
 
-// List describes sessions. See session.Service.
+// List returns the sessions of an application, without their events. See session.Service.
 func (s *Store) List(ctx context.Context, req *session.ListRequest) (*session.ListResponse, error) {
 	return s.lists(ctx, "list sessions", req, func(q *snapshot) (list []session.Session, damaged, err error) {
 		list, err = q.list(req)
@@ -138,7 +139,8 @@ func (s *Store) List(ctx context.Context, req *session.ListRequest) (*session.Li
 	})
 }
 
-// lists returns a list of sessions, also with the error damaged, which says what is left out of the list.
+// lists returns the list of sessions that read returns. If read also returns an error as damaged, which names the sessions
+// that the list omits, lists returns both the list and this error. what names the operation in errors.
 func (s *Store) lists(ctx context.Context, what string, req *session.ListRequest,
 	read func(*snapshot) (list []session.Session, damaged, err error)) (*session.ListResponse, error) {
 	if req == nil || req.AppName == "" {
@@ -162,6 +164,8 @@ func (s *Store) lists(ctx context.Context, what string, req *session.ListRequest
 	return resp, nil
 }
 
+// list reads the sessions first, and then the values of all their states, with one query for each kind of
+// state.
 func (q *snapshot) list(req *session.ListRequest) ([]session.Session, error) {
 	args := []any{req.AppName, req.UserID == "", req.UserID}
 	rows, err := q.query(selectList, args...)
@@ -189,10 +193,10 @@ func (q *snapshot) list(req *session.ListRequest) ([]session.Session, error) {
 	var user string
 	for _, one := range []struct {
 		text  string
-		brief bool // read where the request is
+		brief bool // whether a request with Brief runs the query, or one without
 		args  []any
-		owner any // scanned first; nil where there is none
-		into  func() []map[string]any
+		owner any                     // receives the first column, the session or the user; nil if the rows have none
+		into  func() []map[string]any // returns the states that get the value
 	}{
 		{selectOwnStates, true, args, &id, func() []map[string]any { return byID[id] }},
 		{selectStates, false, args, &id, func() []map[string]any { return byID[id] }},
@@ -222,6 +226,7 @@ func (q *snapshot) list(req *session.ListRequest) ([]session.Session, error) {
 	return list, nil
 }
 
+// eachValue calls found for each row of a query for state keys. If owner is not nil, it receives the first column of the row.
 func eachValue(rows *sql.Rows, owner any, found func(key string, val any)) error {
 	defer rows.Close()
 	for rows.Next() {

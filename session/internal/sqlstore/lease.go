@@ -11,8 +11,8 @@ import (
 	"github.com/refrain-dev/refrain/session/lease"
 )
 
-// A lease is in its session's row, which an append through a lease locks: so
-// either it comes before the lease is taken over, or it is refused.
+// A lease is stored in the row of its session. An append with a lease locks this row, so either the append comes
+// before another owner takes the lease over, or it is refused.
 const (
 	takeLease = `UPDATE sessions SET lease_owner = ?, lease_token = ?, lease_since = {now}, lease_until = {now} + CAST(? AS BIGINT)
 WHERE app = ? AND user_id = ? AND name = ? AND (lease_token = 0 OR lease_until <= {now} OR lease_token = ?)`
@@ -26,19 +26,20 @@ WHERE s.app = ? AND s.user_id = ? AND s.name = ?`
 WHERE s.app = ? AND s.user_id = ? AND s.name = ?`
 )
 
-// holder is a lease as its session's row has it. Times are microseconds since
-// 1970; a token of 0 is nobody's.
+// holder is the lease in the row of a session. Times are microseconds since 1970. If the token is 0, no owner holds
+// the lease.
 type holder struct {
 	owner               string
 	token, since, until int64
 }
 
+// by returns the error that describes the holder.
 func (h *holder) by(key lease.Key) *lease.HeldError {
 	return &lease.HeldError{Key: key, Owner: h.owner, Since: time.UnixMicro(h.since), Until: time.UnixMicro(h.until),
 		Token: h.token}
 }
 
-// lost is the error for somebody else's lease.
+// lost returns the error for a caller whose lease is not h. It wraps lease.ErrLost.
 func (h *holder) lost(key lease.Key) error {
 	if h.token == 0 {
 		return lease.ErrLost
@@ -64,7 +65,7 @@ func (s *Store) Acquire(ctx context.Context, key lease.Key, owner string, ttl ti
 	return l, nil
 }
 
-// TakeOver takes the lease of a session from a dead owner. See lease.Leaser.
+// TakeOver takes the lease of a session from the holder that a refused Acquire has returned. See lease.Leaser.
 func (s *Store) TakeOver(ctx context.Context, held *lease.HeldError, owner string,
 	ttl time.Duration) (*lease.Lease, error) {
 	if held == nil || held.Token == 0 {
@@ -77,16 +78,17 @@ func (s *Store) TakeOver(ctx context.Context, held *lease.HeldError, owner strin
 	return l, nil
 }
 
-// noLease is the token of none.
+// noLease is a token that no lease has.
 const noLease = -1
 
-// lease takes a lease that is free, or has ended, or is the one of token over.
+// lease takes the lease of a session if it is free or has expired, or if its token is over. The caller reads the holder
+// to see whether it was taken.
 func (t *tx) lease(key lease.Key, owner string, token int64, ttl time.Duration, over int64) error {
 	_, err := t.exec(takeLease, owner, token, ttl.Microseconds(), key.AppName, key.UserID, key.SessionID, over)
 	return err
 }
 
-// acquire takes a lease that is free, or is the one of token over.
+// acquire takes the lease of a session if it is free or has expired, or if its token is over.
 func (s *Store) acquire(ctx context.Context, key lease.Key, owner string, ttl time.Duration,
 	over int64) (*lease.Lease, error) {
 	if owner == "" || ttl <= 0 {
@@ -120,7 +122,7 @@ func (s *Store) acquire(ctx context.Context, key lease.Key, owner string, ttl ti
 	return &lease.Lease{Key: key, Owner: owner, Token: token, Until: time.UnixMicro(h.until)}, nil
 }
 
-// Renew gives a lease a new end. See lease.Leaser.
+// Renew extends a lease until ttl from now. See lease.Leaser.
 func (s *Store) Renew(ctx context.Context, l *lease.Lease, ttl time.Duration) (*lease.Lease, error) {
 	if l == nil || l.Token == 0 || ttl <= 0 {
 		return nil, fmt.Errorf("renew lease: %w: a lease and a time to live are required", session.ErrInvalid)
@@ -147,7 +149,7 @@ func (s *Store) Renew(ctx context.Context, l *lease.Lease, ttl time.Duration) (*
 	return &renewed, nil
 }
 
-// Holder says who holds the lease of a session. See lease.Leaser.
+// Holder returns the holder of the lease of a session; nil if no owner holds it. See lease.Leaser.
 func (s *Store) Holder(ctx context.Context, key lease.Key) (*lease.HeldError, error) {
 	err := complete(key)
 	var h holder

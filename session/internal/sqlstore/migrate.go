@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// migrate brings the tables up to date. Several processes may do it at once:
-// the first does the work while the others wait.
+// migrate updates the tables to the newest version. Several processes may call it at the same time: the first one runs
+// the migrations, and the others wait for it.
 func (s *Store) migrate(ctx context.Context) error {
 	files, err := fs.Glob(s.dialect.Migrations, "*.sql")
 	if err != nil {
@@ -29,6 +29,7 @@ func (s *Store) migrate(ctx context.Context) error {
 	}
 }
 
+// tryMigrate runs the missing migrations once, in one transaction.
 func (s *Store) tryMigrate(ctx context.Context, files []string) (err error) {
 	conn, err := s.writer.Conn(ctx)
 	if err != nil {
@@ -80,7 +81,7 @@ func (s *Store) tryMigrate(ctx context.Context, files []string) (err error) {
 	return run("COMMIT")
 }
 
-// current refuses tables that are not of the newest version, and changes nothing.
+// current returns an error if the tables do not have the newest version. It changes nothing.
 func (s *Store) current(ctx context.Context) error {
 	files, err := fs.Glob(s.dialect.Migrations, "*.sql")
 	if err != nil {
@@ -106,8 +107,8 @@ func newer(version, known int) error {
 		"or another database", version, known))
 }
 
-// version is that of the tables. It makes the table that says so in a database
-// that is empty.
+// version returns the version of the tables. In an empty database, it creates the table refrain_schema, which holds
+// the version, and returns 0.
 func (s *Store) version(ctx context.Context, conn *sql.Conn) (int, error) {
 	var tables, version int
 	if err := conn.QueryRowContext(ctx, s.dialect.Tables).Scan(&tables); err != nil {

@@ -21,8 +21,8 @@ const (
 	putOpen = `INSERT INTO open_runs (session) VALUES (?) ON CONFLICT (session) DO NOTHING`
 	cutOpen = `DELETE FROM open_runs WHERE session = ?`
 
-	// Each part is looked up by itself: a join may be planned as one that reads all sessions. Without a
-	// user, those of all.
+	// Each column is a query of its own, because the database may execute a join by reading all sessions. The second
+	// parameter is true if the caller wants the runs of all users.
 	selectOpen = `SELECT
 	(SELECT s.user_id FROM sessions s WHERE s.id = o.session AND s.app = ? AND (? OR s.user_id = ?)),
 	(SELECT s.name FROM sessions s WHERE s.id = o.session),
@@ -32,7 +32,7 @@ const (
 FROM open_runs o`
 )
 
-// setOpen notes whether the run of a session is over. run is what the state has of it.
+// setOpen adds a session to the table of open runs, or removes it if its run is over. run is the JSON of the key [mark.KeyRun].
 func (t *tx) setOpen(id int64, run []byte) error {
 	var text string
 	var r mark.Run
@@ -44,12 +44,12 @@ func (t *tx) setOpen(id int64, run []byte) error {
 	return err
 }
 
-// ListOpen describes the sessions whose last run is not over. See store.OpenLister.
+// ListOpen returns the sessions whose last run is not over. See store.OpenLister.
 func (s *Store) ListOpen(ctx context.Context, req *session.ListRequest) (*session.ListResponse, error) {
 	return s.lists(ctx, "list open runs", req, func(q *snapshot) ([]session.Session, error, error) { return q.listOpen(req) })
 }
 
-// listOpen leaves out the sessions whose run cannot be read; damaged says which, and why.
+// listOpen reads the sessions whose last run is not over. It omits sessions whose run cannot be read, and names them in damaged.
 func (q *snapshot) listOpen(req *session.ListRequest) (list []session.Session, damaged, err error) {
 	rows, err := q.query(selectOpen, req.AppName, req.UserID == "", req.UserID)
 	if err != nil {
@@ -63,7 +63,7 @@ func (q *snapshot) listOpen(req *session.ListRequest) (list []session.Session, d
 		if err := rows.Scan(&user, &name, &seq, &updated, &run); err != nil {
 			return nil, nil, err
 		}
-		if !user.Valid || !seq.Valid { // somebody else's
+		if !user.Valid || !seq.Valid { // a session of another user or application, or without events
 			continue
 		}
 		val, bad := decodeValue(mark.KeyRun, run)

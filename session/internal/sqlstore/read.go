@@ -11,25 +11,26 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// The rows of events come without their numbers, which the JSON has too.
+// These statements do not select the column seq, because the event's JSON has the sequence number too.
 const (
 	selectEvents  = `SELECT data, texts, 0 FROM events WHERE session = ? AND seq >= ? AND seq <= ? ORDER BY seq`
 	selectOutline = `SELECT data, NULL, coalesce(length(texts), 0) FROM events WHERE session = ? AND seq >= ? AND seq <= ? ORDER BY seq`
 )
 
-// snapshot is a connection that reads, and the transaction under way on it: whatever it looks at,
-// it sees the database at one point in time.
+// snapshot is a connection that reads, with its present transaction. All queries of one transaction see the database
+// as it was at one point in time.
 type snapshot struct{ conn }
 
-// idle has the connections that read and that nobody uses.
+// idle is the list of the connections that read and that no call uses now.
 type idle struct {
-	slots chan struct{} // has one value for each that is in use
+	slots chan struct{} // has one value for each connection in use
 
 	mu   sync.Mutex
 	free []*snapshot
 }
 
-// take waits for a connection: the one that was used last, which remembers most.
+// take waits for an idle connection and returns the one that was used last, because it has the most prepared
+// statements.
 func (i *idle) take(ctx context.Context) (*snapshot, error) {
 	select {
 	case i.slots <- struct{}{}:
@@ -51,17 +52,19 @@ func (i *idle) release(q *snapshot) {
 	<-i.slots
 }
 
-// read runs queries in a snapshot. They run again if the database was away or
-// locked, for as long as the store is told to wait.
+// read calls look in a transaction that sees the database at one point in time. If the database is locked or not
+// reachable, read tries again until Config.Wait is over, so look may be called several times.
 func (s *Store) read(ctx context.Context, look func(q *snapshot) error) error {
 	return s.readIn(ctx, s.dialect.Snapshot, look)
 }
 
-// readOne is read for a look that runs one statement: that is a snapshot by itself.
+// readOne does what read does, for a look that runs only one statement. It needs no transaction, because one statement sees
+// one point in time.
 func (s *Store) readOne(ctx context.Context, look func(q *snapshot) error) error {
 	return s.readIn(ctx, "", look)
 }
 
+// readIn does what read does, in a transaction that the statement begin begins, or in none if begin is empty.
 func (s *Store) readIn(ctx context.Context, begin string, look func(q *snapshot) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -86,8 +89,8 @@ func (s *Store) readIn(ctx context.Context, begin string, look func(q *snapshot)
 	}
 }
 
-// try runs queries once, in a transaction that begin begins if it is not empty. Where the database
-// always answers, nobody watches the context while it does: that takes a goroutine for each query.
+// try calls look once, in a transaction that the statement begin begins, or in none if begin is empty. If the dialect
+// has no Timeout, the queries do not watch ctx, because that takes a goroutine for each query.
 func (q *snapshot) try(ctx context.Context, begin string, look func(q *snapshot) error) error {
 	if q.ctx = ctx; q.store.dialect.Timeout == 0 {
 		q.ctx = context.WithoutCancel(ctx)
@@ -110,7 +113,7 @@ func (q *snapshot) try(ctx context.Context, begin string, look func(q *snapshot)
 	return look(q)
 }
 
-// events are those with a number from first to last.
+// events returns the events with the numbers first to last.
 func (q *snapshot) events(id, first, last int64) ([]*session.Event, error) {
 	return q.scan(selectEvents, first, last-first+1, id, first, last)
 }
@@ -120,8 +123,9 @@ func (q *snapshot) outline(id, first, last int64) ([]*session.Event, error) {
 	return q.scan(selectOutline, first, last-first+1, id, first, last)
 }
 
-// scan reads the rows of at most n events, or of any number of events if n is 0. first is the number of the first event. A row has
-// the event's JSON and its texts, or NULL in place of the texts and the number of their bytes.
+// scan runs a query for events and decodes its rows. n is the expected number of events, 0 if it is unknown. first is the lowest
+// number that the first event may have. A row has the event's JSON, its long texts or NULL, and the number of bytes of
+// texts that the query omits.
 func (q *snapshot) scan(text string, first, n int64, args ...any) ([]*session.Event, error) {
 	rows, err := q.query(text, args...)
 	if err != nil {
@@ -145,8 +149,8 @@ func (q *snapshot) scan(text string, first, n int64, args ...any) ([]*session.Ev
 	return evs, rows.Err()
 }
 
-// decodeEvent makes an event of the row that is to have a number, or a later one: whoever needs the
-// events in between notices that they are missing.
+// decodeEvent decodes the row of an event. It returns an error if the event's number is lower than seq. A higher number
+// is allowed, because a caller that needs the events in between checks whether they are missing.
 func decodeEvent(seq int64, data, texts []byte) (*session.Event, error) {
 	ev := new(session.Event)
 	err := ev.Decode(data)

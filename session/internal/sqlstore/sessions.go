@@ -23,7 +23,7 @@ ON CONFLICT (app, user_id, name) DO NOTHING`
 	deleteState   = `DELETE FROM state WHERE session = ?`
 )
 
-// Create starts a session. See session.Service.
+// Create creates a session. See session.Service.
 func (s *Store) Create(ctx context.Context, req *session.CreateRequest) (*session.CreateResponse, error) {
 	if req == nil || req.AppName == "" || req.UserID == "" {
 		return nil, fmt.Errorf("create session: %w: app name and user ID are required", session.ErrInvalid)
@@ -39,7 +39,7 @@ func (s *Store) Create(ctx context.Context, req *session.CreateRequest) (*sessio
 	return &session.CreateResponse{Session: v}, nil
 }
 
-// newKey is the key of a session that is to be made.
+// newKey returns the key of a new session. If the request has no SessionID, newKey chooses one.
 func newKey(ctx context.Context, req *session.CreateRequest) (lease.Key, error) {
 	key := lease.Key{AppName: req.AppName, UserID: req.UserID, SessionID: strings.TrimSpace(req.SessionID)}
 	if key.SessionID == "" {
@@ -63,14 +63,14 @@ func (s *Store) create(ctx context.Context, key lease.Key, state map[string]any)
 	return c.view(), nil
 }
 
-// creation is a session on its way into the database.
+// creation is a session that is being created.
 type creation struct {
 	store *Store
 	entry *entry
 	key   lease.Key
 	nonce int64
-	state []value            // that it begins with
-	cfg   session.ViewConfig // what it is then
+	state []value            // the initial state
+	cfg   session.ViewConfig // the configuration of its view; insert completes it
 }
 
 func (s *Store) newCreation(ctx context.Context, key lease.Key, state map[string]any) (*creation, error) {
@@ -90,8 +90,8 @@ func (s *Store) newCreation(ctx context.Context, key lease.Key, state map[string
 	}, nil
 }
 
-// insert inserts the session, and reads its state. Stored says that it was there already,
-// by an earlier try.
+// insert inserts the session, and reads its state. stored reports that an earlier attempt has already inserted
+// the session.
 func (c *creation) insert(tx *tx) (stored bool, err error) {
 	n, err := tx.exec(insertSession, c.key.AppName, c.key.UserID, c.key.SessionID, c.cfg.Updated.UnixMicro(), c.nonce)
 	if err != nil {
@@ -114,7 +114,7 @@ func (c *creation) insert(tx *tx) (stored bool, err error) {
 	return n == 0, err
 }
 
-// view is the new session's, once it is in the database.
+// view returns the view of the new session. Call it after insert.
 func (c *creation) view() *session.View {
 	id := c.entry.id.Load()
 	c.cfg.Load, c.cfg.Outline = c.store.load(c.key, id, (*snapshot).events), c.store.load(c.key, id, (*snapshot).outline)
@@ -137,11 +137,11 @@ func (s *Store) Delete(ctx context.Context, req *session.DeleteRequest) error {
 		if err != nil {
 			return err
 		}
-		if !ok || unsure && there != id { // nothing is there, or an earlier try was committed
+		if !ok || unsure && there != id { // there is no session, or an earlier attempt deleted it and the session is a new one
 			return nil
 		}
 		id = there
-		for _, text := range []string{deleteSession, deleteEvents, deleteState, cutOpen} { // the first keeps appends out
+		for _, text := range []string{deleteSession, deleteEvents, deleteState, cutOpen} { // the first statement locks out appends
 			if _, err := tx.exec(text, id); err != nil {
 				return err
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/session/lease"
 )
 
-// Start makes a session with its first events, and with its lease, in one transaction.
+// Start creates a session with its first events, and with its lease, in one transaction.
 // See store.Starter.
 func (s *Store) Start(ctx context.Context, req *session.StartRequest) (*session.StartResponse, error) {
 	evs, err := req.Stored()
@@ -32,6 +32,7 @@ func (s *Store) Start(ctx context.Context, req *session.StartRequest) (*session.
 	return resp, nil
 }
 
+// start inserts the session, its events and its lease. A retry of a transaction that was committed inserts nothing again.
 func (s *Store) start(ctx context.Context, key lease.Key, req *session.StartRequest,
 	evs []*session.Event) (*session.StartResponse, error) {
 	c, err := s.newCreation(ctx, key, req.State)

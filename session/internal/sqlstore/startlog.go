@@ -37,6 +37,7 @@ func (s *Store) StartLog(ctx context.Context, req *session.CreateRequest, evs it
 	return nil
 }
 
+// startLog encodes all events before it begins the transaction.
 func (s *Store) startLog(ctx context.Context, c *creation, evs iter.Seq2[*session.Event, error]) error {
 	if err := c.entry.lock(ctx); err != nil {
 		return err
@@ -74,11 +75,11 @@ func (s *Store) startLog(ctx context.Context, c *creation, evs iter.Seq2[*sessio
 	return err
 }
 
-// spool keeps the rows of a log in a temporary file until they are written, so that the transaction takes no longer than its inserts.
-// After each other, a row has its time, and the lengths and the bytes of its data and of its texts.
+// spool is a temporary file with the rows of a log, so that the transaction takes no longer than its inserts. In the file,
+// a row is its time, the lengths of its data and its texts, the data, and the texts.
 type spool struct {
-	row   appending // the last one
-	state map[string]value
+	row   appending        // the row of the last event
+	state map[string]value // the sum of all deltas
 	file  *os.File
 	out   *bufio.Writer
 }
@@ -88,7 +89,7 @@ func newSpool(row appending) (*spool, error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = os.Remove(f.Name()) // fails where an open file cannot be removed
+	_ = os.Remove(f.Name()) // fails on systems that cannot remove an open file; close removes it then
 	return &spool{row: row, state: make(map[string]value), file: f, out: bufio.NewWriterSize(f, 1<<16)}, nil
 }
 
@@ -97,7 +98,7 @@ func (p *spool) close() {
 	_ = os.Remove(p.file.Name())
 }
 
-// add keeps the row of the next event, unless the event is partial.
+// add writes the row of the next event to the file, unless the event is partial. It does not change the event.
 func (p *spool) add(ev *session.Event) error {
 	switch {
 	case ev == nil:
@@ -119,7 +120,7 @@ func (p *spool) add(ev *session.Event) error {
 		return fmt.Errorf("event %d of a new session: %w", p.row.seq, err)
 	}
 	for _, v := range p.row.state {
-		v.json = slices.Clone(v.json) // without the values beside it
+		v.json = slices.Clone(v.json) // v.json shares a buffer with the other values of the event
 		p.state[v.key] = v
 	}
 	head := binary.AppendVarint(nil, p.row.at.UnixMicro())
@@ -134,7 +135,7 @@ func (p *spool) add(ev *session.Event) error {
 	return nil
 }
 
-// write inserts the rows into the session that was created in the transaction, and what they come to.
+// write inserts the rows, and the sum of their deltas, into the session that the same transaction has created.
 func (p *spool) write(tx *tx) error {
 	if err := p.out.Flush(); err != nil {
 		return fmt.Errorf("keep the rows of a log in a file: %w", err)

@@ -29,7 +29,7 @@ UNION ALL SELECT key, value FROM user_state WHERE app = ? AND user_id = ?
 UNION ALL SELECT key, value FROM state WHERE session = ?`
 )
 
-// setState writes the keys that changed, each where it belongs.
+// setState writes the changed keys of a state, each to the table of its prefix. For the key of the run it also calls setOpen.
 func (t *tx) setState(key lease.Key, id int64, state []value) error {
 	for _, v := range state {
 		put, cut := putState, cutState
@@ -55,7 +55,7 @@ func (t *tx) setState(key lease.Key, id int64, state []value) error {
 	return nil
 }
 
-// state reads the rows of a statement that selects a state.
+// state runs a query for the keys of a state and returns the state.
 func (c *conn) state(text string, args ...any) (map[string]any, error) {
 	state := make(map[string]any)
 	rows, err := c.query(text, args...)
@@ -65,6 +65,7 @@ func (c *conn) state(text string, args ...any) (map[string]any, error) {
 	return state, err
 }
 
+// decodeValue decodes the stored value of a state key. A damaged value is a refusal.
 func decodeValue(key string, data []byte) (any, error) {
 	val, err := session.PlainJSON(data)
 	if err != nil {

@@ -16,26 +16,27 @@ import (
 	"github.com/refrain-dev/refrain/session/store"
 )
 
-// Config is what a [Store] needs.
+// Config is the configuration of a [Store].
 type Config struct {
 	Dialect *Dialect
 	// Reader and Writer are pools of connections; they may be the same. The
 	// store closes both.
 	Reader, Writer *sql.DB
-	// Readers and Writers are how many transactions that read, and that write, may be under
-	// way at once. Each takes a connection, and keeps it. 0: 1.
+	// Readers and Writers are the largest numbers of transactions that read, and that write, at the same time. The
+	// store keeps a connection for each of them. The default is 1.
 	Readers, Writers int
-	// Batch is how many changes one transaction may hold, of those that wait at
-	// the same time. They then share one way to the disk.
+	// Batch is the largest number of waiting changes that the store writes in one transaction, so that they share
+	// one write to the disk. The default is 1.
 	Batch int
-	// ReadOnly leaves the tables as they are: those of an older version are refused.
+	// ReadOnly makes New run no migrations. It then returns an error for tables of an older version.
 	ReadOnly bool
-	// Wait bounds how long a call waits for a database that is locked or away.
+	// Wait bounds how long a call waits for a database that is locked or not reachable. The default is 30 seconds.
 	Wait time.Duration
 }
 
-// Store is a session.Service, store.Starter, store.BulkAppender, lease.Leaser
-// and store.Watcher in an SQL database. It is safe for concurrent use, by several processes too.
+// Store is a session.Service in an SQL database. It is also a store.Starter, store.LogStarter, store.BulkAppender,
+// store.OpenLister, store.Committer, store.Watcher and lease.Leaser. It is safe for concurrent use, and several
+// processes can use one database.
 type Store struct {
 	dialect        *Dialect
 	reader, writer *sql.DB
@@ -46,10 +47,10 @@ type Store struct {
 	hub            hub
 	done           context.Context // ends when the store is closed
 	stop           context.CancelFunc
-	workers        sync.WaitGroup // who write what no caller does
+	workers        sync.WaitGroup // goroutines that write the jobs of waiting callers; see tx.lead
 
 	mu       sync.Mutex
-	calls    sync.WaitGroup // under way
+	calls    sync.WaitGroup // active calls
 	closed   bool
 	sessions map[lease.Key]*entry
 }
@@ -63,9 +64,8 @@ var (
 	_ store.Watcher      = (*Store)(nil)
 )
 
-// New brings the database's tables up to date and returns the store. It waits
-// for a database that is locked or away as Config.Wait says. On an error both
-// pools are closed.
+// New updates the database's tables to the newest version and returns the store. It waits for a database that is
+// locked or not reachable, at most for Config.Wait. If it fails, it closes both pools.
 func New(ctx context.Context, cfg Config) (*Store, error) {
 	s := &Store{
 		dialect: cfg.Dialect, reader: cfg.Reader, writer: cfg.Writer,
@@ -84,7 +84,7 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 		for range cap(s.readers.slots) {
 			s.readers.free = append(s.readers.free, &snapshot{conn{store: s, pool: s.reader}})
 		}
-		err = s.readOne(ctx, func(q *snapshot) error { // so that one is connected from now on
+		err = s.readOne(ctx, func(q *snapshot) error { // connects one of the readers
 			_, err := q.row(selectID, []any{"", "", ""}, new(int64))
 			return err
 		})
@@ -101,9 +101,8 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// Close waits for what is under way, and closes the database. Whoever watches
-// gets session.ErrClosed, and so does every later call. What waits for a
-// database that is locked or away gives up.
+// Close waits for active calls and closes the database. Watchers and later calls get session.ErrClosed. Active calls
+// that wait for a locked or unreachable database stop waiting and get it too.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -135,7 +134,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// enter counts a call in, unless the store is closed.
+// enter registers an active call; the caller must call s.calls.Done. It returns session.ErrClosed if the store is closed.
 func (s *Store) enter() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,13 +145,14 @@ func (s *Store) enter() error {
 	return nil
 }
 
-// entry is what the store remembers of a session.
+// entry is the data that the store keeps in memory for a session.
 type entry struct {
-	id   atomic.Int64  // of its row; 0 if not known
-	turn chan struct{} // holds one value while somebody appends
+	id   atomic.Int64  // the ID of the session's row; 0 if it is not known
+	turn chan struct{} // a lock: it has one value while a call appends
 }
 
-// entry returns what is remembered of a session. To forget it does no harm.
+// entry returns the entry of a session. If there are 10,000 entries, it first removes all of them, which is safe
+// because the database checks each append.
 func (s *Store) entry(key lease.Key) *entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +167,7 @@ func (s *Store) entry(key lease.Key) *entry {
 	return e
 }
 
-// lock waits for the turn to append.
+// lock waits until no other call appends to the session.
 func (e *entry) lock(ctx context.Context) error {
 	select {
 	case e.turn <- struct{}{}:

@@ -19,17 +19,17 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// A row keeps the long texts of its event beside the event's JSON: each text once, as
-// it is, in the column texts. The JSON has the beginning of each text in its place.
-// So an output that is also a state key is stored once, and a reader that needs no
-// texts does not read them.
+// A row stores the long texts of its event in the column texts, and not in the event's JSON. The JSON has only the
+// beginning of each long text. Equal texts are stored once, such as an output that is also the value of a state key.
+// A reader that does not need the long texts does not read the column.
 
-// longText is how many bytes a text has at least that is kept beside the JSON.
+// longText is the number of bytes from which on a text is stored in the column texts.
 const longText = 512
 
-// place says where in an event a text belongs, and which bytes of the texts it is.
+// place says where in an event a text belongs, and where it is in the column: Len bytes from From on, after the first
+// line.
 type place struct {
-	In   string `json:"in"`             // one of those below
+	In   string `json:"in"`             // one of the constants below, such as inText
 	Part int    `json:"part,omitempty"` // index in the content
 	Key  string `json:"key,omitempty"`
 	From int    `json:"from"`
@@ -42,21 +42,22 @@ const (
 	inArgs     = "args"     // a string in the arguments of its function call
 	inResponse = "response" // a string in its function response
 	inState    = "state"    // a string in the state delta
-	inJSON     = "json"     // another value there, as JSON
+	inJSON     = "json"     // another value in the state delta, as JSON
 )
 
-// long reports whether a text is kept beside the JSON. JSON changes a text that is no
-// UTF-8: such a one stays in it.
+// long reports whether a text is stored in the column texts. A text that is not UTF-8 stays in the JSON, which replaces
+// its invalid bytes; the column would keep them.
 func long(s string) bool { return len(s) >= longText && utf8.ValidString(s) }
 
-// pulled are the long texts of an event.
+// pulled is the list of the long texts of an event.
 type pulled struct {
 	places []place
-	texts  []string // of the places
+	texts  []string // the text of each place
 }
 
-// pull leaves in a copy of an event what its JSON has, and returns the long texts as the column
-// has them: nil if there are none. State is the event's delta, as JSON.
+// pull replaces the long texts in row by their beginnings, and returns the value of the column texts; nil if there are
+// no long texts. row is a copy of the event, and pull does not change what the copy shares with the event. state is the
+// event's delta as JSON.
 func pull(row *session.Event, state []value) ([]byte, error) {
 	var p pulled
 	row.Content = p.content(row.Content)
@@ -67,7 +68,7 @@ func pull(row *session.Event, state []value) ([]byte, error) {
 	return p.join()
 }
 
-// cut notes a text and returns what is left in its place.
+// cut adds a text to the list and returns its beginning, which takes its place in the JSON.
 func (p *pulled) cut(at place, text string) string {
 	p.places, p.texts = append(p.places, at), append(p.texts, text)
 	return session.Excerpt(text)
@@ -77,7 +78,7 @@ func (p *pulled) content(c *genai.Content) *genai.Content {
 	if c == nil {
 		return nil
 	}
-	var parts []*genai.Part // nil: as they are
+	var parts []*genai.Part // nil while no part has changed
 	for i, part := range c.Parts {
 		before := len(p.places)
 		short := p.part(i, part)
@@ -120,7 +121,7 @@ func (p *pulled) part(i int, part *genai.Part) *genai.Part {
 	return &short
 }
 
-// strings takes the long strings out of a map: it returns a copy if there are any.
+// strings replaces the long strings in a map by their beginnings. It returns m itself if there are none, else a copy.
 func (p *pulled) strings(at place, m map[string]any) map[string]any {
 	var keys []string
 	for key, val := range m {
@@ -139,7 +140,7 @@ func (p *pulled) strings(at place, m map[string]any) map[string]any {
 	return short
 }
 
-// state takes the long values out of a state delta.
+// state replaces the long values in a state delta by their beginnings. It returns delta itself if there are none, else a copy.
 func (p *pulled) state(delta map[string]any, values []value) map[string]any {
 	before := len(p.places)
 	short := p.strings(place{In: inState}, delta)
@@ -155,8 +156,8 @@ func (p *pulled) state(delta map[string]any, values []value) map[string]any {
 	return short
 }
 
-// said is a text of the event that is the same as a value's JSON, as what a program
-// has written is; the JSON itself if there is none.
+// said returns a long text of the event that is JSON for the same value as data, so that the column stores both once. A
+// program often writes its output both as text and as a state key. said returns data itself if there is no such text.
 func (p *pulled) said(data string) string {
 	var val any
 	for i, at := range p.places {
@@ -176,8 +177,8 @@ func (p *pulled) said(data string) string {
 	return data
 }
 
-// join writes the places and the texts: first those, as JSON on a line, and then each
-// text that is not in another one.
+// join returns the value of the column: the places as JSON on one line, and then each text that is not a part of
+// another text.
 func (p *pulled) join() ([]byte, error) {
 	order := make([]int, len(p.texts)) // the longest first
 	for i := range order {
@@ -208,9 +209,9 @@ func (p *pulled) join() ([]byte, error) {
 	return all, nil
 }
 
-// put gives an event that was read from its JSON its long texts.
+// put restores the long texts of an event that was read from its JSON. texts is the value of the column.
 func put(ev *session.Event, texts []byte) error {
-	head, all, ok := strings.Cut(string(texts), "\n") // the event's texts share it
+	head, all, ok := strings.Cut(string(texts), "\n") // a string, so that the event's texts share its memory
 	var places []place
 	if err := json.Unmarshal([]byte(head), &places); err != nil || !ok {
 		return fmt.Errorf("its texts cannot be read: %w", cmp.Or(err, errors.New("there are none")))
@@ -226,6 +227,7 @@ func put(ev *session.Event, texts []byte) error {
 	return nil
 }
 
+// put sets the text at its place in the event.
 func (at place) put(ev *session.Event, text string) (err error) {
 	delta := ev.Actions.StateDelta
 	switch at.In {

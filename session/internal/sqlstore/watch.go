@@ -32,9 +32,10 @@ func (s *Store) Watch(ctx context.Context, key lease.Key, after int64) iter.Seq2
 	}
 }
 
-// errLeft: the consumer has seen enough.
+// errLeft: the consumer has stopped the iteration.
 var errLeft = errors.New("left")
 
+// watch yields the events after the number seen. It joins the hub before it reads the first events, so that it misses none.
 func (s *Store) watch(ctx context.Context, key lease.Key, seen int64, yield func(*session.Event) bool) error {
 	if err := complete(key); err != nil {
 		return err
@@ -79,7 +80,7 @@ func (s *Store) watch(ctx context.Context, key lease.Key, seen int64, yield func
 	}
 }
 
-// since reads the next events after one.
+// since returns the next events after the number seen, at most 64. It returns ErrNotFound if the session was deleted.
 func (s *Store) since(ctx context.Context, key lease.Key, id, seen int64) (evs []*session.Event, err error) {
 	err = s.read(ctx, func(q *snapshot) error {
 		var err error
@@ -95,21 +96,21 @@ func (s *Store) since(ctx context.Context, key lease.Key, id, seen int64) (evs [
 	return evs, err
 }
 
-// hub tells those who watch that there may be something new. While there are
-// any it listens to other processes.
+// hub wakes the watchers of sessions when there may be new events. While there are watchers, it listens for changes by
+// other processes.
 type hub struct {
 	store *Store
 
 	mu       sync.Mutex
-	watchers map[int64]map[chan struct{}]bool // by the session's row
-	n        int
+	watchers map[int64]map[chan struct{}]bool // by the ID of the session's row
+	n        int                              // the number of watchers
 	closed   bool
-	quiet    context.CancelFunc // ends listening
-	heard    sync.WaitGroup
+	quiet    context.CancelFunc // stops listening
+	heard    sync.WaitGroup     // waits for the goroutines that listen
 }
 
-// join adds somebody who watches a session. The channel has a value whenever
-// the session may have changed.
+// join registers a watcher of a session. The channel has a value when the session may have changed since the last
+// receive. The watcher calls leave at its end.
 func (h *hub) join(id int64) (more <-chan struct{}, leave func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,7 +144,7 @@ func (h *hub) leave(id int64, c chan struct{}) {
 	}
 }
 
-// changed wakes those who watch a session; 0: everybody.
+// changed wakes the watchers of a session; if id is 0, it wakes all watchers.
 func (h *hub) changed(id int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -160,12 +161,12 @@ func wake(watchers map[chan struct{}]bool) {
 	for c := range watchers {
 		select {
 		case c <- struct{}{}:
-		default: // it has not looked yet
+		default: // the watcher has not received the last value yet
 		}
 	}
 }
 
-// close waits until nobody listens any more. The store is done.
+// close refuses new watchers and waits until listening has stopped. The caller has ended store.done before.
 func (h *hub) close() {
 	h.mu.Lock()
 	h.closed = true

@@ -10,27 +10,27 @@ import (
 	"time"
 )
 
-// job is one change that somebody waits for.
+// job is one change of the database. Its caller waits until it is written or refused.
 type job struct {
 	ctx context.Context
-	// change may run several times, each in a transaction of its own. It is told
-	// whether an earlier one may have been committed.
+	// change may run several times, each time in another transaction. unsure is true if an earlier transaction may
+	// have been committed.
 	change func(tx *tx, unsure bool) error
 	unsure bool
 	wait   patience
 
 	err      error
-	finished bool          // by whoever writes it
-	done     chan struct{} // closed then, for a caller who waits
-	turn     chan *tx      // has the connection with which that caller writes, itself
+	finished bool          // err is the result
+	done     chan struct{} // closed when the job is finished; nil if its caller did not have to wait
+	turn     chan *tx      // receives a connection if the waiting caller is to write the job itself
 }
 
-// grace is how long a caller whose context has ended waits for a commit that is
-// under way: a moment later its outcome is known.
+// grace is how long a caller whose context has ended still waits for its transaction, because the result is usually
+// known a moment later.
 const grace = 2 * time.Second
 
-// write runs a change in a transaction. Whoever finds a connection free writes, and takes along
-// what others wait for; so nobody has to be woken where one caller writes alone.
+// write runs a change in a transaction. A caller that finds a free connection writes its change itself, together with the
+// changes of callers that wait. So no goroutine has to be woken if one caller writes alone.
 func (s *Store) write(ctx context.Context, change func(tx *tx, unsure bool) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -51,18 +51,19 @@ func (s *Store) write(ctx context.Context, change func(tx *tx, unsure bool) erro
 	return j.err
 }
 
+// unknown returns the error for a change of which it is unknown whether it was committed.
 func unknown(err error) error {
 	return fmt.Errorf("%w; it is unknown whether the change was stored: get the session again to see", err)
 }
 
-// queue has the connections that write, and who waits for one.
+// queue is the list of the free connections that write, and of the jobs that wait for a connection.
 type queue struct {
 	mu      sync.Mutex
 	free    []*tx
 	waiting []*job
 }
 
-// join returns a free connection; nil where the job has to wait.
+// join returns a free connection. If there is none, it adds the job to the waiting ones and returns nil.
 func (q *queue) join(j *job) *tx {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -76,8 +77,8 @@ func (q *queue) join(j *job) *tx {
 	return nil
 }
 
-// await waits until somebody has written the job, and returns what became of it, or until it is
-// its caller's turn to write.
+// await waits until another caller has finished the job, and returns the job's error. Or it returns a connection, with
+// which the caller must write the job itself. If the job's context ends, it returns an error.
 func (q *queue) await(j *job) (*tx, error) {
 	select {
 	case <-j.done:
@@ -103,7 +104,7 @@ func (q *queue) await(j *job) (*tx, error) {
 	}
 }
 
-// leave takes back a job that nobody has taken.
+// leave removes a job from the waiting ones. It returns false if a writer has already taken the job.
 func (q *queue) leave(j *job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -115,7 +116,7 @@ func (q *queue) leave(j *job) bool {
 	return true
 }
 
-// take adds jobs that wait to a batch, up to a number.
+// take moves waiting jobs to a batch, until the batch has most jobs.
 func (q *queue) take(batch []*job, most int) []*job {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -125,7 +126,7 @@ func (q *queue) take(batch []*job, most int) []*job {
 	return batch
 }
 
-// release gives a connection to who has waited longest.
+// release gives a connection to the job that has waited longest, or makes it free if no job waits.
 func (q *queue) release(t *tx) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -137,11 +138,11 @@ func (q *queue) release(t *tx) {
 	q.waiting = slices.Delete(q.waiting, 0, 1)
 }
 
-// tx is a connection that writes, and the transaction under way on it.
+// tx is a connection that writes, with its present transaction.
 type tx struct{ conn }
 
-// lead writes a job and those that wait beside it, until the job is finished. What is then left
-// is written in the background: its callers wait.
+// lead writes a job together with waiting jobs, and returns when the job is finished. If other jobs are not finished
+// then, a goroutine goes on writing them, because their callers wait.
 func (t *tx) lead(j *job) {
 	s := t.store
 	rest := t.round(s.writers.take([]*job{j}, s.batch))
@@ -162,8 +163,8 @@ func (t *tx) lead(j *job) {
 	})
 }
 
-// round tries to write a batch once, and tells those callers whose job is stored or refused, or
-// has waited for too long. It returns the others' jobs.
+// round tries to write a batch once. It finishes the jobs that were stored or refused, or that cannot be tried
+// again. It returns the other jobs. If the batch fails with a Final error, round writes each of its jobs alone.
 func (t *tx) round(batch []*job) (rest []*job) {
 	err := t.try(batch)
 	if err == nil {
@@ -173,7 +174,7 @@ func (t *tx) round(batch []*job) (rest []*job) {
 		return nil
 	}
 	if t.store.dialect.Classify(err) == Final && len(batch) > 1 {
-		for _, j := range batch { // one of them spoils it for the others
+		for _, j := range batch { // one job makes the whole transaction fail
 			rest = append(rest, t.round([]*job{j})...)
 		}
 		return rest
@@ -199,8 +200,8 @@ func (j *job) finish(err error) {
 	}
 }
 
-// try writes a batch in one transaction. The jobs' own refusals are in them; an
-// error is the whole transaction's, and nothing is written.
+// try writes a batch in one transaction. It stores a refusal in the err of its job. If it returns an error, nothing was
+// written, or it is unknown, and then the jobs are marked as unsure.
 func (t *tx) try(batch []*job) (err error) {
 	ctx := context.Background()
 	if d := t.store.dialect.Timeout; d > 0 {
@@ -230,7 +231,7 @@ func (t *tx) try(batch []*job) (err error) {
 	if _, err := t.exec("COMMIT"); err != nil {
 		if ctx.Err() != nil || t.store.dialect.Classify(err) == Lost {
 			for _, j := range batch {
-				j.unsure = j.unsure || j.err == nil // one that was refused wrote nothing
+				j.unsure = j.unsure || j.err == nil // a refused job wrote nothing
 			}
 		}
 		return err
