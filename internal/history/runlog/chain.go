@@ -9,14 +9,14 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// chain hashes a log event by event: each hash is over the one before and the
-// event, so that the last one stands for all of them in their order.
+// chain is a chain of hashes over a log. Each hash covers the previous hash and the next event, so the last hash covers
+// all events in their order.
 type chain struct {
 	last string
 	buf  []byte
 }
 
-// newChain begins with what is known of the run before its first event.
+// newChain returns a chain whose first hash covers the run's ID and its initial state.
 func newChain(id string, initial map[string]any) (*chain, error) {
 	d := seal.New()
 	if len(initial) == 0 {
@@ -28,7 +28,7 @@ func newChain(id string, initial map[string]any) (*chain, error) {
 	return &chain{last: d.String()}, nil
 }
 
-// add takes the next event, and returns its canonical JSON, which the next call overwrites.
+// add adds the next event to the chain. It returns the event's canonical JSON, which the next call overwrites.
 func (c *chain) add(ev *session.Event) (data []byte, err error) {
 	d := seal.New()
 	if err := d.AddValue(c.last); err != nil {
@@ -42,15 +42,16 @@ func (c *chain) add(ev *session.Event) (data []byte, err error) {
 	return c.buf, nil
 }
 
-// Flaw is the first place where a log is not as it was written.
+// Flaw describes the first place where a log differs from the log that was written.
 type Flaw struct {
-	// Seq is the event's place in its session, Line that in the file, 0 if the
-	// log is in none.
+	// Seq is the event's sequence number. Line is the number of its line in the file; 0 if the log is not in a
+	// file.
 	Seq     int64  `json:"seq,omitempty"`
 	Line    int    `json:"line,omitempty"`
 	Problem string `json:"problem"`
 }
 
+// String returns the problem, with the line if there is one.
 func (f *Flaw) String() string {
 	if f.Line > 0 {
 		return fmt.Sprintf("line %d: %s", f.Line, f.Problem)
@@ -58,13 +59,13 @@ func (f *Flaw) String() string {
 	return f.Problem
 }
 
-// Chained makes the chain of a log, and finds the first event that does not fit:
-// one that is missing, or not what it was when its hash was made.
+// Chained computes the chain of hashes over the log, and returns its last hash. found is the first flaw, such as a missing
+// or a changed event; nil if there is none. Chained can find a changed event only in a file with hashes.
 func (r *Run) Chained() (hash string, found *Flaw, err error) {
 	return r.chained(func(*session.Event, []byte) {})
 }
 
-// chained is Chained, and gives each event with its canonical JSON to each.
+// chained does what Chained does, and also calls each with every event and its canonical JSON.
 func (r *Run) chained(each func(ev *session.Event, data []byte)) (hash string, found *Flaw, err error) {
 	c, err := newChain(r.ID, r.Initial)
 	if r.File != nil && r.File.Head == nil {
@@ -102,7 +103,7 @@ func (r *Run) chained(each func(ev *session.Event, data []byte)) (hash string, f
 	return c.last, found, nil
 }
 
-// place is the line of an event in a file, and the hash in it; zero for a log in no file.
+// place is the line of an event in a file, with the hash in this line. It is zero if the log is not in a file.
 type place struct {
 	line  int
 	chain string
@@ -125,15 +126,15 @@ func (r *Run) hashed(yield func(ev *session.Event, at place) bool) {
 	}
 }
 
-// audited reports whether each line should have its hash.
+// audited reports whether each line of the file should have a hash.
 func (l *File) audited() bool { return l.Head != nil && l.Head.Audit }
 
-// Hashed reports whether the last line should have the hash of all.
+// Hashed reports whether the file should have a last line with the hash of all events.
 func (l *File) Hashed() bool {
 	return l.Head != nil && (l.Head.Audit || l.Head.Hashed || l.Head.Sealed)
 }
 
-// ending says what is wrong with a file's end, where the last hash is known.
+// ending compares the end of a file with hash, the computed hash of all its events. It returns nil if they agree.
 func (l *File) ending(hash string) *Flaw {
 	n := int64(l.n)
 	switch {

@@ -13,20 +13,20 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// ExportOptions are the choices of [Run.Export].
+// ExportOptions is the options of [Run.Export].
 type ExportOptions struct {
-	// Audit writes a hash with each event, and not only at the end.
+	// Audit makes Export write a hash with each event, and not only at the end.
 	Audit bool
-	// Version is that of the program that writes the file.
+	// Version is the version of the program that writes the file.
 	Version string
-	// Mask strikes secrets out of a line of JSON; nil means that all is written as it is. The file
-	// says how many lines it has changed: its hashes are then those of the file, and no longer those
-	// of the run, so such a file can be read and not imported or verified.
+	// Mask removes secrets from a line of JSON; nil means that Export changes no line. The last line of the file has the
+	// number of changed lines. If there are any, the hashes are those of the file and not those of the run, so the file
+	// can be read, but not imported or verified.
 	Mask func(line string) string
 }
 
-// Export writes the run as JSON Lines: one line about the run, one for each event, and one with the
-// hash of everything, which Export returns.
+// Export writes the run as JSON Lines: one line about the run, one line for each event, and a last line with the hash
+// of the run and all events. Export returns this hash.
 func (r *Run) Export(w io.Writer, opts ExportOptions) (hash string, err error) {
 	sum := r.Summary()
 	head := ExportHead{
@@ -73,7 +73,7 @@ func (r *Run) Export(w io.Writer, opts ExportOptions) (hash string, err error) {
 	return c.last, buf.Flush()
 }
 
-// sealed reports whether the last run has ended with a seal.
+// sealed reports whether the last run in the log has ended, and its end has a seal.
 func (r *Run) sealed() bool {
 	var last *session.Event
 	for ev := range r.All() {
@@ -85,13 +85,13 @@ func (r *Run) sealed() bool {
 	return last != nil && last.Mark.Kind == mark.KindRunEnded && r.Wholes.Of(last).Mark.Decode(&end) == nil && end.Seal != ""
 }
 
-// exporter masks what is exported, and counts what it has changed.
+// exporter masks the values of an export, and counts the values that it has changed.
 type exporter struct {
 	mask   func(string) string
 	masked int64
 }
 
-// masked is a value without its secrets: v itself if it has none.
+// masked returns a value without its secrets, or v itself if it has none.
 func masked[T any](out *exporter, v T) (T, error) {
 	if out.mask == nil {
 		return v, nil
@@ -112,7 +112,7 @@ func masked[T any](out *exporter, v T) (T, error) {
 	return now, nil
 }
 
-// hashed is an event with the hash of the chain up to it.
+// hashed is the line of an event in an export with Audit. Chain is the hash of the chain up to the event.
 type hashed struct {
 	*session.Event
 	Chain string `json:"chain"`

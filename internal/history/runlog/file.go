@@ -17,25 +17,25 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// exportSchema is the version of the file that export writes. A file of a higher
-// one is refused.
+// exportSchema is the version of the file format that Export writes. ReadFile refuses a file with a higher
+// version.
 const exportSchema = 1
 
-// ExportHead is the first line of an exported run. A file of refrain run
-// --record has none.
+// ExportHead is the first line of an exported run. A file that refrain run --record wrote does not have this
+// line.
 type ExportHead struct {
 	Type   string `json:"type"` // run
 	Schema int    `json:"schema"`
-	// ID is the run's, Name that of its definition.
+	// ID is the ID of the run, and Name the name of its definition.
 	ID     string `json:"id"`
 	Name   string `json:"name,omitempty"`
 	Status string `json:"status,omitempty"`
-	// Events is how many lines follow.
+	// Events is the number of events, each in one of the lines after this one.
 	Events int64 `json:"events"`
-	// State has the keys that the session was made with, and no event wrote.
+	// State has the keys of the session's initial state that no event wrote.
 	State map[string]any `json:"state,omitempty"`
-	// Audit says that each line has its hash, and Hashed that the last one has that of all. Sealed says
-	// that the run has ended with a seal; in files of older versions it says what Hashed says.
+	// Audit means that the line of each event has a hash. Hashed means that the last line has the hash of all events.
+	// Sealed means that the run has ended with a seal; in files of older versions it means the same as Hashed.
 	Audit  bool `json:"audit,omitempty"`
 	Hashed bool `json:"hashed,omitempty"`
 	Sealed bool `json:"sealed,omitempty"`
@@ -43,7 +43,7 @@ type ExportHead struct {
 	Refrain string `json:"refrain,omitempty"`
 }
 
-// over reports whether the run was over when it was exported.
+// isOver reports whether the run had ended when it was exported.
 func (h *ExportHead) isOver() bool { return h != nil && mark.RunStatus(h.Status).Over() }
 
 // exportTail is the last line of an export.
@@ -51,28 +51,28 @@ type exportTail struct {
 	Type   string `json:"type"` // end
 	Events int64  `json:"events"`
 	Chain  string `json:"chain"`
-	// Masked is how many lines had secrets, which were struck out.
+	// Masked is the number of lines from which secrets were removed.
 	Masked int64 `json:"masked,omitempty"`
 }
 
-// File is a file of events: one that [Run.Export] wrote, or refrain run --record. Its events stay in it, and are read again for each
-// pass over the log, because a log can be larger than the memory.
+// File is a file of events that [Run.Export] or refrain run --record has written. It keeps only the first and the last
+// event in memory, because a log can be larger than the memory. Each pass over the log reads the file again.
 type File struct {
 	Name string
-	Head *ExportHead // nil: it has none
-	Cut  bool        // the last line has no end, as after a crash; it is left out
+	Head *ExportHead // nil if the file has none
+	Cut  bool        // the last line is incomplete, as after a crash; it does not count
 
-	copy        *os.File // of stdin, which can be read once
-	end         int64    // of the last line that counts
-	n           int      // events
+	copy        *os.File // a copy of stdin, because stdin can be read only once
+	end         int64    // the size of the lines that count, in bytes
+	n           int      // the number of events
 	first, last *session.Event
-	gone        mark.Spans // superseded
+	gone        mark.Spans // the superseded events
 	tail        *exportTail
-	err         error // the first of a later pass
+	err         error // the first error of a pass after ReadFile
 }
 
-// Masked returns how many lines of the file had secrets that were struck out when it was written: see
-// [ExportOptions]. With any, its hashes are not those of the run.
+// Masked returns the number of lines from which secrets were removed when the file was written: see
+// [ExportOptions]. If it is not 0, the hashes of the file are not those of the run.
 func (l *File) Masked() int64 {
 	if l.tail == nil {
 		return 0
@@ -80,7 +80,7 @@ func (l *File) Masked() int64 {
 	return l.tail.Masked
 }
 
-// Run is the run in the file. Its ID is empty if the file has no head, which says it.
+// Run returns the run in the file. Its ID is empty if the file has no head.
 func (l *File) Run() *Run {
 	r := &Run{File: l}
 	if l.Head != nil {
@@ -89,16 +89,17 @@ func (l *File) Run() *Run {
 	return r
 }
 
-// Size returns the size of the events in the file, in bytes.
+// Size returns the size of the file in bytes, without an incomplete last line.
 func (l *File) Size() int64 { return l.end }
 
 // Len returns the number of events in the file.
 func (l *File) Len() int { return l.n }
 
-// maxLine bounds an event in a file.
+// maxLine is the largest length of a line, in bytes.
 const maxLine = 64 << 20
 
-// ReadFile reads a file of events once, and checks each line; "-" is stdin. Close the file at the end.
+// ReadFile reads a file of events once and checks the form of each line; the name "-" means stdin. The caller closes the
+// file when it is done.
 func ReadFile(name string, stdin io.Reader) (*File, error) {
 	log := &File{Name: name}
 	if name == "-" {
@@ -125,28 +126,29 @@ func ReadFile(name string, stdin io.Reader) (*File, error) {
 	return log, nil
 }
 
-// Close removes what ReadFile keeps of stdin.
+// Close closes and removes the copy of stdin. It does nothing for another file.
 func (l *File) Close() error {
 	if l.copy == nil {
 		return nil
 	}
 	err := l.copy.Close()
-	_ = os.Remove(l.copy.Name()) // is gone already where an open file can be removed
+	_ = os.Remove(l.copy.Name()) // for systems that cannot remove an open file; see keep
 	return err
 }
 
-// keep copies stdin to a file without a name.
+// keep copies stdin to a temporary file, which it removes from its folder at once.
 func (l *File) keep(stdin io.Reader) (err error) {
 	if l.copy, err = os.CreateTemp("", "refrain-log-"); err != nil {
 		return err
 	}
-	_ = os.Remove(l.copy.Name()) // fails where an open file cannot be removed
+	_ = os.Remove(l.copy.Name()) // fails on systems that cannot remove an open file; Close removes it then
 	_, err = io.Copy(l.copy, stdin)
 	return err
 }
 
-// scan reads the lines of the file up to its end. whole says that a line ends with a line break. An error of visit gets the place of the
-// line.
+// scan calls visit with each line up to l.end, and with its number from 1. whole is true if the line ends with a line
+// break. If visit returns errStop, scan stops and returns nil. To another error of visit, scan adds the name of the file
+// and the number of the line.
 func (l *File) scan(visit func(line []byte, n int, whole bool) error) error {
 	var from io.Reader
 	if l.copy != nil {
@@ -188,7 +190,8 @@ type record struct {
 	ev          *session.Event // nil for the first and the last line of an export, and for an empty line
 }
 
-// parse reads a line. begins says that the line can be the first one of an export, and headed that the file has one.
+// parse decodes a line. begins is true if the line may be the first line of an export. headed is true if the file has such a
+// first line.
 func parse(line []byte, begins, headed bool) (r record, err error) {
 	var kind struct{ Type, Chain string }
 	if len(bytes.TrimSpace(line)) == 0 {
@@ -208,7 +211,7 @@ func parse(line []byte, begins, headed bool) (r record, err error) {
 	return r, nil
 }
 
-// add takes the next line.
+// add checks the next line of the file, and keeps what the fields of File need from it.
 func (l *File) add(line []byte) error {
 	r, err := parse(line, l.Head == nil && l.n == 0, l.Head != nil)
 	switch {
@@ -246,7 +249,7 @@ func (l *File) add(line []byte) error {
 	return nil
 }
 
-// All yields the events of the file, which it reads again. If that fails, [Run.Err] says why.
+// All reads the file again and yields its events. If that fails, it stops, and [Run.Err] returns the error.
 func (l *File) All() iter.Seq[*session.Event] {
 	return func(yield func(*session.Event) bool) {
 		for r := range l.records {
@@ -257,7 +260,7 @@ func (l *File) All() iter.Seq[*session.Event] {
 	}
 }
 
-// records yields the events with their hashes, and the numbers of their lines.
+// records reads the file again and yields each event with its hash and the number of its line.
 func (l *File) records(yield func(r record, line int) bool) {
 	seen := 0
 	err := l.scan(func(line []byte, n int, _ bool) error {
@@ -275,7 +278,8 @@ func (l *File) records(yield func(r record, line int) bool) {
 	}
 }
 
-// ReadLine reads a line that is not too long; the last one may have no end.
+// ReadLine reads a line with its line break. The last line may lack the line break; then ReadLine returns it together with
+// io.EOF. It returns an error for a line of more than 64 MiB.
 func ReadLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {

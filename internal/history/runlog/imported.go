@@ -10,7 +10,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// importer is the author of the pause of an imported run.
+// importer is the author of the event that pauses an imported run.
 const importer = "refrain import"
 
 // Import adds to an unfinished run the event that pauses it, so that no process continues the run before a person does. Call it before
@@ -38,7 +38,7 @@ func (r *Run) Import(file string) error {
 	if err != nil {
 		return err
 	}
-	ev.Timestamp = last.Timestamp // nothing ran between the two, however long that was
+	ev.Timestamp = last.Timestamp // the time until the import does not count, because nothing ran in it
 	r.added, r.log = append(r.added, ev), nil
 	return nil
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Wholes reads events of an outline with all their texts. What a command keeps of a
-// log is its outline: the log itself may be larger than the memory.
+// Wholes reads the complete events for the events of an outline. A command keeps only the outline of a log, because the
+// log itself may be larger than the memory.
 type Wholes struct {
-	Fetch func(context.Context) (*session.View, error)
-	view  *session.View
-	Err   error
+	Fetch func(context.Context) (*session.View, error) // gets the session; called again if the log has grown
+	view  *session.View                                // the last one from Fetch
+	Err   error                                        // the last error; nil if there was none
 }
 
-// Of is an event with all its texts. If they cannot be read err says why.
+// Of returns an event with all its texts. If it cannot read them, it sets w.Err; the texts may then be incomplete.
 func (w *Wholes) Of(ev *session.Event) *session.Event {
 	if ev.Omitted == 0 {
 		return ev
@@ -38,29 +38,30 @@ func (w *Wholes) Of(ev *session.Event) *session.Event {
 	return whole
 }
 
-// All are events with all their texts.
+// All yields the events with all their texts.
 func (w *Wholes) All(events iter.Seq[*session.Event]) iter.Seq[*session.Event] {
 	return progress.Whole(w.Of).All(events)
 }
 
-// Recent are events for whoever shows what was said: the newest ones whole, and of
-// the texts of older ones the beginnings.
+// Recent yields the events for a reader of the newest texts: the newest events have all their texts, and older ones are
+// as in the outline.
 func (w *Wholes) Recent(events iter.Seq[*session.Event]) iter.Seq[*session.Event] {
 	return Recent(events, w.Of)
 }
 
-// Of the texts of events, Recent yields the newest: so many bytes, in so many events.
+// Recent yields complete texts for at most recentEvents events at the end of the log, with at most recentTexts bytes.
 const (
 	recentTexts  = 8 << 20
 	recentEvents = 4096
 )
 
-// Recent yields the events of an outline, of which it keeps no more than whole reads: the newest ones with all their
-// texts, as whole returns them, and the others as they are.
+// Recent yields the events of an outline. The newest events have all their texts, as whole returns them; the others are
+// unchanged. Recent keeps only the newest events in memory.
 func Recent(events iter.Seq[*session.Event], whole progress.Whole) iter.Seq[*session.Event] {
 	return func(yield func(*session.Event) bool) {
-		var behind []*session.Event // those of the newest with a long text, and what follows them
-		var texts int64
+		// behind holds back the newest events. Its first event has a long text, unless behind is empty.
+		var behind []*session.Event
+		var texts int64 // the bytes that the events in behind lack
 		for ev := range events {
 			behind = append(behind, ev)
 			texts += ev.Omitted

@@ -10,7 +10,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// ProblemIn returns what an event says has gone wrong; empty if nothing has.
+// ProblemIn returns the error that an event records, such as that of a failed step; empty if it records none.
 func ProblemIn(ev *session.Event) string {
 	if ev.ErrorCode != "" || ev.ErrorMessage != "" {
 		return strings.TrimPrefix(ev.ErrorCode+": "+ev.ErrorMessage, ": ")
@@ -24,7 +24,7 @@ func ProblemIn(ev *session.Event) string {
 	switch ev.Mark.Kind {
 	case mark.KindStepFinished:
 		var fin mark.StepFinished
-		if ev.Mark.Decode(&fin) == nil && !fin.Canceled { // what was cut off has not failed
+		if ev.Mark.Decode(&fin) == nil && !fin.Canceled { // a canceled step has not failed
 			return fin.Error
 		}
 	case mark.KindLoopStopped:

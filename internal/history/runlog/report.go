@@ -15,7 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Report is what there is to tell of a run.
+// Report is the detailed status of a run: its times, usage, questions, answer, loops and steps.
 type Report struct {
 	Run      string    `json:"run"`
 	Name     string    `json:"name,omitempty"`
@@ -35,26 +35,28 @@ type Report struct {
 	Stops    []*loop.StopRecord `json:"stops,omitempty"`
 	Findings []prose.Finding    `json:"findings,omitempty"`
 	Tree     *progress.Tree     `json:"tree,omitempty"`
-	// Loops says how the outermost loops and those that go on stand: see [prose.Outlooks].
+	// Loops is the status of the outermost loops, and of the running loops in them: see [prose.Outlooks].
 	Loops []prose.Outlook `json:"loops,omitempty"`
 
-	// Summary is what the events of the run come to.
+	// Summary is the summary of the run's events.
 	Summary *progress.Summary `json:"-"`
-	// Used is what the run has used, without its times.
+	// Used is the resources that the run has used, without its times.
 	Used progress.Resources `json:"-"`
 }
 
-// ReportOptions are the choices of [Run.Report].
+// ReportOptions is the options of [Run.Report].
 type ReportOptions struct {
-	// Pass is an iteration of a loop, such as refine[3], of which the report has all texts; "" is none.
+	// Pass is the address of an iteration of a loop, such as refine[3]. The report has all texts of this iteration.
+	// Empty means no iteration.
 	Pass session.Address
-	// Most, Keep and Drop are those of [progress.Live].
+	// Most, Keep and Drop are the fields of [progress.Live] with these names. Keep defaults to Pass.
 	Most int
 	Keep session.Address
 	Drop func(loop *progress.Step, it *progress.Iteration)
 }
 
-// Report folds the run's events, in one pass. Of what steps said it has what is recent. dead is as in [Run.Standing].
+// Report computes the report of the last run in one pass over the log. It has the complete texts of recent events only. For
+// dead see [Run.Standing].
 func (r *Run) Report(ctx context.Context, opts ReportOptions, dead func(string) bool) (*Report, error) {
 	live := progress.Live{Whole: r.Wholes.Of, Most: opts.Most, Keep: cmp.Or(opts.Keep, opts.Pass), Drop: opts.Drop}
 	sees := prose.Watch{Fold: progress.Fold{Whole: r.Wholes.Of}}
@@ -84,7 +86,7 @@ func (r *Run) Report(ctx context.Context, opts ReportOptions, dead func(string) 
 	return s, cmp.Or(err, r.Err())
 }
 
-// Tell puts together what the folds of a run's events say. The status is that of the log.
+// Tell returns the report of a run from its summary and the folds of its events. Its status is the status in the log.
 func Tell(id string, sum *progress.Summary, live *progress.Live, sees *prose.Watch) *Report {
 	s := &Report{
 		Run: id, Status: string(sum.Status), Name: sum.Name, Started: sum.Began, Updated: sum.Updated, Error: sum.Error, Paused: sum.Paused,

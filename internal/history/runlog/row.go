@@ -21,7 +21,7 @@ type Row struct {
 	Name   string `json:"name,omitempty" jsonschema:"of its definition"`
 	Input  string `json:"input,omitempty" jsonschema:"the beginning of its request"`
 	Status string `json:"status" jsonschema:"running, waiting (for a person), paused, completed, failed, canceled or interrupted"`
-	// DrivenBy is the process that drives it, and Driver what decides which process does: see
+	// DrivenBy is the process that drives the run. Driver is the system that decides which process drives it: see
 	// [mark.Run].
 	DrivenBy  string    `json:"driven_by,omitempty"`
 	Driver    string    `json:"driver,omitempty"`
@@ -58,12 +58,12 @@ func List(ctx context.Context, store session.Service, app, user string) ([]sessi
 	return got.Sessions, nil
 }
 
-// recent is how many of a run's last events a row is made of.
+// recent is how many of a run's last events RowOf reads.
 const recent = 32
 
-// RowOf makes the row of a run from the last events of its session, which s names. dead reports
-// whether the owner of a lease is known to have died; it may be nil. It fails with
-// [session.ErrNotFound] if somebody has removed the session.
+// RowOf returns the row of the last run in the session s, from the last events of the session. dead reports whether the
+// owner of a lease is known to have died; it may be nil. RowOf returns [session.ErrNotFound] if the session was
+// deleted.
 func RowOf(ctx context.Context, store session.Service, s session.Session, dead func(string) bool) (*Row, error) {
 	key := lease.KeyOf(s)
 	got, err := store.Get(ctx, &session.GetRequest{AppName: key.AppName, UserID: key.UserID,
@@ -84,7 +84,7 @@ func RowOf(ctx context.Context, store session.Service, s session.Session, dead f
 	}
 	sum := progress.Summarize(last)
 	if len(last) > 0 && last[0].Seq > 1 && last[0].InvocationID == sum.ID {
-		sum.Began = time.Time{} // it began before them
+		sum.Began = time.Time{} // the run began before these events
 	}
 	row := &Row{
 		ID: s.ID(), Name: sum.Name, Iteration: sum.Iteration, Score: sum.Score,
@@ -100,14 +100,14 @@ func RowOf(ctx context.Context, store session.Service, s session.Session, dead f
 		row.Deadline, row.Parent, row.Driver, by = r.Deadline, r.Parent, r.Driver, r.Status
 	}
 	if by != mark.RunCanceled && row.StopReason == string(loop.ReasonCanceled) {
-		row.StopReason = "" // the loop was only left for now
+		row.StopReason = "" // the loop was interrupted and can continue, so it has not stopped
 	}
 	var held *lease.HeldError
 	if row.Status, held, err = Standing(ctx, store, key, by, dead); err != nil {
 		return nil, err
 	}
 	if by == mark.RunRunning && row.Status != string(by) && row.Status != StatusInterrupted {
-		return RowOf(ctx, store, s, dead) // it has come to rest meanwhile: what it asks, or why it ended, is in newer events
+		return RowOf(ctx, store, s, dead) // the run has stopped since the events were read: read them again
 	}
 	if row.Status == StatusInterrupted && len(last) == 0 {
 		row.Status = StatusNotBegun
@@ -118,13 +118,13 @@ func RowOf(ctx context.Context, store session.Service, s session.Session, dead f
 	}
 	if r := session.RunOf(got.Session); r != nil && (r.Active > 0 || r.Status == mark.RunRunning || r.Parent != nil) {
 		row.Seconds = r.ActiveAt(until).Seconds()
-	} else if !row.Started.IsZero() { // nobody has recorded more
+	} else if !row.Started.IsZero() { // the log has no record of the active time
 		row.Seconds = max(0, until.Sub(row.Started).Seconds())
 	}
 	return row, nil
 }
 
-// MayHave reports whether a run with this status in its log can have the status that is looked for.
+// MayHave reports whether a run whose log has the status by can have the status want. A running run can be interrupted.
 func MayHave(by mark.RunStatus, want string) bool {
 	return string(by) == want || by == mark.RunRunning && want == StatusInterrupted
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runlog reads the log of a run, in a store or in a file, and tells what it says: a row of
-// a list, a report, the state at any event, an export with hashes, and whether it was changed.
+// Package runlog reads the log of a run, in a store or in a file. From the log it computes a row of a list, a report, the
+// state after any event, and an export with hashes. It also checks whether the log was changed.
 //
 //	run, err := runlog.Read(ctx, store, lease.Key{AppName: "app", UserID: "ana", SessionID: id})
 //	if err != nil {
@@ -26,26 +26,26 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// ErrNoEvents says that a session has no event: its run never began.
+// ErrNoEvents means that a session has no events, so its run has not begun.
 var ErrNoEvents = errors.New("the run has no events")
 
 // Run is the log of one run. Its session may have had other runs before.
 type Run struct {
 	ID    string
 	Store session.Service // nil for a file
-	Key   lease.Key       // of the session in Store
+	Key   lease.Key       // the key of the session in Store
 	File  *File           // nil for a store
 	// FileEvents is a log in memory; nil for a store and a file. All and Log read each of them.
 	FileEvents []*session.Event
 	Wholes     Wholes
-	// Initial has the state keys that the session was made with.
+	// Initial has the keys of the session's initial state that no event in the log wrote.
 	Initial map[string]any
 
-	view        *session.View // of a store: the session as it was when its log was read
+	view        *session.View // the session when its log was read; nil without a store
 	log         []*session.Event
 	first, last *session.Event
 	n           int
-	added       []*session.Event // to the log of a file, by Import
+	added       []*session.Event // the events that Import has added
 }
 
 // Read reads the log of a run in a store. Errors to expect are [session.ErrNotFound] and
@@ -85,8 +85,9 @@ func (r *Run) fetch(ctx context.Context) (*session.View, error) {
 	return session.ViewOf(got.Session), nil
 }
 
-// All yields the log of the session, page by page from a store: an outline, of which Wholes has the texts. A log can be
-// larger than the memory. If the store fails, View().Err says why.
+// All yields the events of the log. From a store it reads their outline page by page, because a log can be larger than the
+// memory; Wholes reads the complete events. If the store or the file cannot be read, All stops, and [Run.Err] returns
+// the error.
 func (r *Run) All() iter.Seq[*session.Event] {
 	if r.view == nil {
 		return r.imported
@@ -100,7 +101,7 @@ func (r *Run) All() iter.Seq[*session.Event] {
 	}
 }
 
-// Events yields the log of the session as All does, with all texts.
+// Events yields the events of the log, as All does, but with all their texts.
 func (r *Run) Events() iter.Seq[*session.Event] {
 	if r.view == nil {
 		return r.All()
@@ -114,7 +115,7 @@ func (r *Run) Events() iter.Seq[*session.Event] {
 	}
 }
 
-// Log returns the events of All, which it keeps: use All for what can be done event by event.
+// Log returns the events of All in a slice, which r keeps in memory. Use All if you need one event at a time.
 func (r *Run) Log() []*session.Event {
 	switch {
 	case r.log != nil:
@@ -222,7 +223,7 @@ func (r *Run) superseded() (spans mark.Spans) {
 	return spans
 }
 
-// Err returns why events or their texts could not be read.
+// Err returns the error with which events or their texts could not be read; nil if there was none.
 func (r *Run) Err() error {
 	switch {
 	case r.Wholes.Err != nil:
@@ -241,13 +242,13 @@ func (r *Run) Summary() *progress.Summary { return progress.SummarizeAll(r.Curre
 // View returns the session as it was when the log was read; nil for a file.
 func (r *Run) View() *session.View { return r.view }
 
-// StateAfter returns the state after the event of the log with that sequence number.
+// StateAfter returns the state after the event with the sequence number seq.
 func (r *Run) StateAfter(seq int64) map[string]any {
 	return progress.StateAfter(r.Initial, r.All(), seq, r.shared)
 }
 
-// shared is an event with all its texts. A value that the state still has is the state's own, so that
-// a large state is not in memory twice.
+// shared returns an event with all its texts. If a text in its delta is still the value in the session's state, the
+// event shares this text with the state, so that a large state is in memory only once.
 func (r *Run) shared(ev *session.Event) *session.Event {
 	whole := r.Wholes.Of(ev)
 	if whole == ev || r.view == nil {
@@ -266,9 +267,9 @@ func (r *Run) shared(ev *session.Event) *session.Event {
 	return &short
 }
 
-// Standing says how the run stands, and which process drives it. by is its status in the log. A run
-// in a file counts as interrupted if it has no end. dead reports whether the owner of a lease is
-// known to have died; it may be nil.
+// Standing returns the present status of the run, and the process that drives it; nil if no process does. by is the run's
+// status in the log. A run in a file that is running according to its log is interrupted. dead reports whether the owner
+// of a lease is known to have died; it may be nil.
 func (r *Run) Standing(ctx context.Context, by mark.RunStatus, dead func(string) bool) (string, *lease.HeldError, error) {
 	if r.Store == nil && by == mark.RunRunning {
 		return StatusInterrupted, nil, nil
@@ -276,16 +277,15 @@ func (r *Run) Standing(ctx context.Context, by mark.RunStatus, dead func(string)
 	return Standing(ctx, r.Store, r.Key, by, dead)
 }
 
-// StatusInterrupted is the status of a run that is running according to its log, and that no
-// process drives: it can be resumed.
+// StatusInterrupted is the status of a run that is running according to its log, but that no process drives. It can
+// be resumed.
 const StatusInterrupted = "interrupted"
 
-// StatusNotBegun is the status of a run without an event that no process drives: the process that
-// made its session ended before it wrote one. Stores that are a store.Starter have none, unless an
-// older version has left it.
+// StatusNotBegun is the status of a run that has no events and that no process drives. The process that created its
+// session ended before it wrote an event. A store.Starter has such a run only if an older version has created it.
 const StatusNotBegun = "not_begun"
 
-// AllStatuses are those that [Standing] and [RowOf] tell.
+// AllStatuses returns every status that [Standing] or [RowOf] can return.
 func AllStatuses() []string {
 	return []string{
 		string(mark.RunRunning), string(mark.RunIsPaused), string(mark.RunWaiting), string(mark.RunCompleted),
@@ -293,8 +293,8 @@ func AllStatuses() []string {
 	}
 }
 
-// Standing says how a run of a store stands: its status in the log, or [StatusInterrupted]. It
-// returns the process that drives it, nil if none does. See [Run.Standing].
+// Standing returns the present status of a run in a store, and the process that drives it; nil if no process does. The
+// status is that of the log, or [StatusInterrupted]. See [Run.Standing].
 func Standing(ctx context.Context, store session.Service, key lease.Key, by mark.RunStatus,
 	dead func(string) bool) (string, *lease.HeldError, error) {
 	leaser, ok := store.(lease.Leaser)
@@ -308,7 +308,7 @@ func Standing(ctx context.Context, store session.Service, key lease.Key, by mark
 	case held != nil && (dead == nil || !dead(held.Owner)):
 		return string(by), held, nil
 	}
-	// It may have ended meanwhile.
+	// The run may have ended after the caller read its status, so read it again.
 	got, err := store.Get(ctx, &session.GetRequest{AppName: key.AppName, UserID: key.UserID,
 		SessionID: key.SessionID, NumRecentEvents: 1, Brief: true})
 	if err != nil {

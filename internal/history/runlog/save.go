@@ -16,7 +16,8 @@ import (
 	"github.com/refrain-dev/refrain/session/store"
 )
 
-// Sound says why a log is not to be trusted, or is not whole.
+// Sound verifies the log. It returns an error if the log was changed or is incomplete, or if it does not begin with the first
+// event of its session.
 func (r *Run) Sound() (*Verified, error) {
 	v, err := r.Verified()
 	if err != nil {
@@ -45,8 +46,9 @@ func (r *Run) Sound() (*Verified, error) {
 	return v, nil
 }
 
-// Save makes the session with that key, with all events, at once. It reads the log event by event. Keys that other sessions share stay
-// as they are. It fails with [session.ErrExists] if there is one.
+// Save creates the session key with all events of the log. It reads the log event by event. The keys that sessions share
+// (app: and user:) have the same values afterwards as before. If the log writes such keys, Save restores them from a
+// temporary session. It returns [session.ErrExists] if the session exists.
 func (r *Run) Save(ctx context.Context, svc session.Service, key lease.Key) (err error) {
 	state := maps.Clone(r.Initial)
 	maps.DeleteFunc(state, func(key string, _ any) bool { return !statekey.Own(key) })
@@ -84,7 +86,7 @@ func (r *Run) Save(ctx context.Context, svc session.Service, key lease.Key) (err
 	return nil
 }
 
-// checked yields the log with all texts, and at its end why it could not be read further.
+// checked yields the log with all texts, and then the error if the log could not be read to its end.
 func (r *Run) checked(yield func(*session.Event, error) bool) {
 	for ev := range r.Events() {
 		if !yield(ev, nil) {
@@ -96,6 +98,7 @@ func (r *Run) checked(yield func(*session.Event, error) bool) {
 	}
 }
 
+// writesShared reports whether an event writes a key that sessions share.
 func writesShared(ev *session.Event) bool {
 	for key := range ev.Actions.StateDelta {
 		if statekey.Shared(key) {
@@ -105,15 +108,15 @@ func writesShared(ev *session.Event) bool {
 	return false
 }
 
-// sharedState are the keys that other sessions share.
+// sharedState returns the keys of a session that other sessions share, with their values.
 func sharedState(s session.Session) map[string]any {
 	all := maps.Collect(s.State().All())
 	maps.DeleteFunc(all, func(key string, _ any) bool { return !statekey.Shared(key) })
 	return all
 }
 
-// restoreShared gives the keys that other sessions share the values that they had before
-// an old log wrote them. It takes an event, which is in a session of its own.
+// restoreShared sets the keys that sessions share to the values in before, which they had before the old log was stored. It
+// appends an event to the session beside, because only an event can change the keys.
 func restoreShared(ctx context.Context, store session.Service, beside session.Session, before map[string]any) error {
 	now, err := store.Get(ctx, &session.GetRequest{AppName: beside.AppName(), UserID: beside.UserID(),
 		SessionID: beside.ID()})

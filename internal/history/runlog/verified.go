@@ -11,21 +11,21 @@ import (
 	"github.com/refrain-dev/refrain/internal/seal/statekey"
 )
 
-// Verified is what verify tells of a log.
+// Verified is the result of the verification of a log.
 type Verified struct {
 	Run    string            `json:"run,omitempty"`
 	Events int               `json:"events"`
 	Chain  string            `json:"chain"`
 	Flaw   *Flaw             `json:"flaw,omitempty"`
 	Loops  []verify.LoopSeal `json:"loops"`
-	// Runs are the ends of runs, and the run that has none.
+	// Runs has the verified end of each run in the log, and the run that has not ended.
 	Runs []verify.RunSeal `json:"runs,omitempty"`
-	// State says what of the state that is kept beside the log is not what its events
-	// come to.
+	// State lists the differences between the stored state of the session and the state that follows from the
+	// events.
 	State []string `json:"state,omitempty"`
 }
 
-// Seals counts what was compared, and what does not agree.
+// Seals returns how many seals of loops and runs were compared, and how many loops and runs have a problem.
 func (v *Verified) Seals() (compared, bad int) {
 	for _, l := range v.Loops {
 		if compared++; l.Problem != "" {
@@ -43,9 +43,9 @@ func (v *Verified) Seals() (compared, bad int) {
 	return compared, bad
 }
 
-// Named is a run by the ID that people know: that of its session. Of several in one
-// session it says which, and of one in a file without an ID it has nothing better than
-// that of its events.
+// Named returns the name of v.Runs[i] for people: "run" with the ID of its session. If the session has several runs, it
+// adds which one it is, such as "2 of 3". If the session's ID is unknown, as in a file without a head, Named uses the
+// invocation ID of the events.
 func (v *Verified) Named(i int) string {
 	switch {
 	case v.Run == "":
@@ -63,7 +63,7 @@ func (v *Verified) Named(i int) string {
 	return fmt.Sprintf("run %s, %d of %d", v.Run, slices.Index(ids, v.Runs[i].Run)+1, len(ids))
 }
 
-// Verified makes all hashes again, and the state, in one pass over the log.
+// Verified computes all hashes and the state again, in one pass over the log, and compares them with the stored ones.
 func (r *Run) Verified() (*Verified, error) {
 	v := &Verified{Run: r.ID, Events: r.Len(), Loops: []verify.LoopSeal{}}
 	if r.File != nil && r.File.Head == nil {
@@ -83,13 +83,13 @@ func (r *Run) Verified() (*Verified, error) {
 	}
 	if v.Runs = log.Runs(); r.Store != nil {
 		v.State = log.State(r.view)
-	} else if log.TellsState() { // else a version before this one has written it
+	} else if log.TellsState() { // otherwise an older version has written the log
 		r.verifyHead(v)
 	}
 	return v, r.Err()
 }
 
-// verifyHead holds what the first line of a file says of the run against its events.
+// verifyHead compares the first line of a file with the events of the file.
 func (r *Run) verifyHead(v *Verified) {
 	if n := len(v.Runs); r.File.Head.isOver() && n > 0 && v.Runs[n-1].Open && v.Flaw == nil {
 		v.Flaw = &Flaw{Problem: fmt.Sprintf("its first line says that the run is %s, but its end is missing",
