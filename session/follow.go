@@ -74,7 +74,7 @@ func (v *View) needsReplay(ev *Event) bool {
 	return anyWants(v.followers.list, ev) || anyWants(p.original.followers.list, ev)
 }
 
-// notify tells the view's followers of an event. v.mu is held.
+// notify passes an event to the view's followers. v.mu is held.
 func (v *View) notify(ev *Event) {
 	once := onceEncoded{buffer: &v.followers.buffer}
 	once.notify(v.followers.list, ev)

@@ -58,6 +58,7 @@ func (o *outliner) text(s string) string {
 	return Excerpt(s)
 }
 
+// content cuts the long texts and data of a content. If there are none, it returns c itself, else a copy.
 func (o *outliner) content(c *genai.Content) *genai.Content {
 	if c == nil {
 		return nil
@@ -75,6 +76,7 @@ func (o *outliner) content(c *genai.Content) *genai.Content {
 	return &genai.Content{Role: c.Role, Parts: parts}
 }
 
+// part cuts the long texts and data of a part. If there are none, it returns p itself, else a copy.
 func (o *outliner) part(p *genai.Part) *genai.Part {
 	before, short := o.omitted, *p
 	short.Text = o.text(p.Text)
@@ -182,6 +184,7 @@ func (v *View) FullEvent(ev *Event) *Event {
 	return w.load(ev)
 }
 
+// load returns the complete event for an event of an outline, or ev itself if the window does not have it.
 func (w *window) load(ev *Event) *Event {
 	if i := ev.Seq - w.base(); i >= 0 && i < int64(w.Len()) {
 		return w.At(int(i))

@@ -209,6 +209,7 @@ func (c *codec) count(n int) int {
 	return int(read)
 }
 
+// varint writes a number that can be negative, or reads it into *n.
 func varint[N ~int | ~int32 | ~int64](c *codec, n *N) {
 	if !c.reads {
 		c.buf = binary.AppendVarint(c.buf, int64(*n))
@@ -225,6 +226,7 @@ func (c *codec) bytes(n int) []byte {
 	return b
 }
 
+// text writes a text with its length, or reads it into *s.
 func (c *codec) text(s *string) {
 	if n := c.count(len(*s)); c.reads {
 		*s = string(c.bytes(n))
@@ -317,6 +319,7 @@ func (c *codec) usage(u *genai.GenerateContentResponseUsageMetadata) {
 	}
 }
 
+// content writes or reads a content. It sets odd if the codec does not support a field of a part.
 func (c *codec) content(x *genai.Content) {
 	c.name(&x.Role)
 	if n := c.count(len(x.Parts)); c.reads && n > 0 {
@@ -349,6 +352,7 @@ const (
 	hasAnswer
 )
 
+// part writes or reads a part of a content. commonPart has checked that the codec supports its fields.
 func (c *codec) part(p *genai.Part) {
 	flags := 0
 	for i, is := range [...]bool{p.Thought, p.FunctionCall != nil, p.FunctionResponse != nil} {
@@ -415,7 +419,7 @@ const (
 	isMap
 )
 
-// write writes the value of a map or list. It sets odd if the codec does not support the value.
+// write writes one value of a map or list, with its kind. It sets odd if the codec does not support the value.
 func (c *codec) write(v any, depth int) {
 	kind := func(k byte) { c.buf = append(c.buf, k) }
 	switch x := v.(type) {

@@ -41,6 +41,7 @@ func (c *conn) rollback() {
 	}
 }
 
+// disconnect closes the connection and its statements. The next use connects again.
 func (c *conn) disconnect() {
 	if c.sql == nil {
 		return

@@ -73,6 +73,7 @@ type creation struct {
 	cfg   session.ViewConfig // the configuration of its view; insert completes it
 }
 
+// newCreation returns a creation with the encoded initial state. It does not use the database.
 func (s *Store) newCreation(ctx context.Context, key lease.Key, state map[string]any) (*creation, error) {
 	state, err := session.Normalize(state)
 	if err != nil {

@@ -74,6 +74,7 @@ func (p *pulled) cut(at place, text string) string {
 	return session.Excerpt(text)
 }
 
+// content replaces the long texts of a content by their beginnings. It returns c itself if there are none, else a copy.
 func (p *pulled) content(c *genai.Content) *genai.Content {
 	if c == nil {
 		return nil
@@ -96,6 +97,7 @@ func (p *pulled) content(c *genai.Content) *genai.Content {
 	return &genai.Content{Role: c.Role, Parts: parts}
 }
 
+// part returns a part with the beginnings of its long texts, and without long data. It does not change the original.
 func (p *pulled) part(i int, part *genai.Part) *genai.Part {
 	if part == nil || len(part.Text) < longText && part.InlineData == nil && part.FunctionCall == nil &&
 		part.FunctionResponse == nil {

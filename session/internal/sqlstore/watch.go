@@ -133,6 +133,7 @@ func (h *hub) join(id int64) (more <-chan struct{}, leave func(), err error) {
 	return c, func() { h.leave(id, c) }, nil
 }
 
+// leave removes a watcher. When the last watcher leaves, the hub stops listening.
 func (h *hub) leave(id int64, c chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -157,6 +158,7 @@ func (h *hub) changed(id int64) {
 	}
 }
 
+// wake sends a value to each watcher without blocking.
 func wake(watchers map[chan struct{}]bool) {
 	for c := range watchers {
 		select {
