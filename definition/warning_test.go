@@ -239,14 +239,14 @@ func TestDeniedIsExplained(t *testing.T) {
 		"cli: codex, prompt: Mend it.":                     "", // it does not say that it was denied something
 		"command: [\"true\"]":                              "",
 	} {
-		got := ""
+		var got strings.Builder
 		for _, p := range parse(t, "name: l\nmax_iterations: 2\nsub_agents: [{name: a, "+fields+"}]\n").Notes() {
 			if p.Code == definition.CodeTask {
-				got += p.Message
+				got.WriteString(p.Message)
 			}
 		}
-		if got != want {
-			t.Errorf("%s: %q, want %q", fields, got, want)
+		if got.String() != want {
+			t.Errorf("%s: %q, want %q", fields, got.String(), want)
 		}
 	}
 }

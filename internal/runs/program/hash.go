@@ -113,17 +113,17 @@ func filesIn(root, dir, word string) (files []string) {
 	}
 	for parts := range mostParts {
 		stars := strings.Repeat("*"+string(filepath.Separator), parts) + "*"
-		pattern := ""
+		var pattern strings.Builder
 		for i, literal := range placeholder().Split(word, -1) {
 			if i > 0 {
-				pattern += stars
+				pattern.WriteString(stars)
 			}
 			if filepath.Separator == '/' { // elsewhere a pattern has no escapes
 				literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(literal)
 			}
-			pattern += literal
+			pattern.WriteString(literal)
 		}
-		names, _ := fs.Glob(os.DirFS(root), filepath.ToSlash(pattern))
+		names, _ := fs.Glob(os.DirFS(root), filepath.ToSlash(pattern.String()))
 		for _, name := range names {
 			if file := fileIn(root, "", name); file != "" {
 				files = append(files, file)
