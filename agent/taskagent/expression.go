@@ -97,9 +97,9 @@ func NewExpression(cfg ExpressionConfig) (agent.Agent, error) {
 // Config returns the config that the agent was made from.
 func (a *ExpressionAgent) Config() ExpressionConfig { return a.cfg }
 
-// Brief reports whether the agent ends soon by itself. Expressions do, because the engine limits them.
-// An agent with an ExitReason may take longer, because the reason may read an artifact. So may a task
-// that must not be done twice, because a resumed run has to find out whether it took place.
+// Brief reports whether the agent only computes and never waits. An agent with an ExitReason may wait, because the
+// reason may read an artifact. A task that must not be done twice may wait too, because a resumed run has to find
+// out whether it took place. Expressions themselves end soon, because the engine limits them.
 func (a *ExpressionAgent) Brief() bool { return a.exitReason == nil && !a.Continues() }
 
 // Inline returns what Brief returns; see [drive.Inline].

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package acpclient asks a program that speaks the Agent Client Protocol to do one thing, over its standard input and
+// Package acpclient gives one prompt to a program that speaks the Agent Client Protocol, over its standard input and
 // output: https://agentclientprotocol.com.
 //
 //	talk := acpclient.New(acpclient.Config{Dir: dir, Prompt: prompt, Permissions: codingcli.Edit, To: stdin, End: end})
@@ -8,9 +8,9 @@
 //	…
 //	report := talk.Report()
 //
-// The program is not trusted. It is read in one goroutine, message by message; a message has at most 8 MB, what is kept
-// of them is bounded, and nothing waits for the program to read. So the types of the protocol's Go SDK are used here
-// and not its connection, which begins a goroutine for each request of the program and ends at a flood of updates.
+// The program is not trusted. One goroutine reads its messages in order. A message has at most 8 MB, the kept data is
+// bounded, and nothing waits for the program to read. Therefore the package uses the types of the protocol's Go SDK but not
+// its connection, which starts a goroutine for each request of the program and ends when it gets too many updates.
 package acpclient
 
 import (
@@ -31,74 +31,74 @@ import (
 	"github.com/refrain-dev/refrain/internal/values/limited"
 )
 
-// Bounds of what a program can make this process keep, in bytes and numbers.
+// Bounds of the data of a program that this process keeps. A length is in bytes.
 const (
 	longestMessage = 8 << 20 // a request for permission can have a whole file in it
-	mostUnread     = 8 << 20 // that the program has not read, besides the prompt
+	mostUnread     = 8 << 20 // bytes sent that the program has not read, without the prompt
 	longestName    = 200     // an ID, or the title of a tool call
 	longestPath    = 4096
 	mostCalls      = 200 // tool calls that are not done
-	mostPaths      = 50  // of one of them
-	mostDenied     = 100
+	mostPaths      = 50  // the paths of one tool call
+	mostDenied     = 100 // the names of denied tools
 	longestCommand = 16 << 10
 )
 
-// Waits.
+// Time limits.
 const (
-	// Hello is how long a program may take until its session has begun; the first start of some installs things.
+	// Hello is how long a program may take until its session has begun. Some programs install files at their first start.
 	Hello = 2 * time.Minute
-	// goodbye is how long it may take to answer that it was canceled.
+	// goodbye is how long a program may take to answer after it was canceled.
 	goodbye = time.Second
 )
 
-// Config says what to ask.
+// Config describes the prompt and the conversation for [New].
 type Config struct {
 	// Dir is the absolute path of the folder in which the program works.
 	Dir string
-	// Prompt is what it is asked to do.
+	// Prompt is the text for the program.
 	Prompt string
-	// Continues lets the program go on with Conversation, if that is not empty, and else lets only one begin that can be
-	// gone on with. Of a program that copies conversations, it is a copy. Of one that can only load them, it is the
-	// conversation itself, if the prompts in it are those of Asked and no others: it may have prompts since then that were
-	// undone, or failed. A program that does not have it begins a new one, and Report.Renewed says why. One that can do
-	// neither is not asked, and Report.Unable is true.
+	// Continues requires a conversation that can be continued later. If Conversation is not empty, the program continues it.
+	// A program that can copy conversations continues a copy. A program that can only load them continues the conversation
+	// itself, if its prompts are exactly those of Asked; otherwise it may contain later prompts that failed or were undone.
+	// A program that cannot continue Conversation begins a new one, and Report.Renewed gives the reason. A program that can
+	// neither copy nor load conversations gets no prompt, and Report.Unable is true.
 	Continues bool
-	// Conversation is the ID, and Asked the Report.Asked, of the conversation to go on with.
+	// Conversation is the ID of the conversation to continue, and Asked the Report.Asked of its last prompt.
 	Conversation, Asked string
-	// Permissions choose the program's mode, and answer its requests for permission.
+	// Permissions choose the program's mode, and the answers to its requests for permission.
 	Permissions codingcli.Permissions
-	// Allow are the shell commands that the program may run besides; nil is none.
+	// Allow has the shell commands that the program may run in addition; nil allows none.
 	Allow *commandrule.Rules
-	// Limit is how many bytes of what it says after its last tool call are kept, from the end.
+	// Limit is the number of bytes that are kept of the program's last message, from its end.
 	Limit int64
 	// To is the program's standard input.
 	To io.WriteCloser
-	// Hello replaces [Hello]; 0 is that.
+	// Hello replaces the time limit [Hello]; 0 means [Hello].
 	Hello time.Duration
-	// Heard is called at each output; nil is allowed.
+	// Heard is called at each output of the program; nil is allowed.
 	Heard func()
 	// Doing is called with the title of each tool call; nil is allowed.
 	Doing func(words string)
-	// End is called once, and may not wait: with nil when the program has answered, or with the reason why it has to be
-	// ended.
+	// End is called once, when the conversation ends. Its argument is nil if the program has answered, and otherwise the
+	// reason for which the caller must end the program. End must not block.
 	End func(error)
 }
 
-// Talk is one conversation. It is the writer for the program's standard output.
+// Talk is one conversation with a program. It is also the writer for the program's standard output.
 type Talk struct {
 	cfg   Config
 	out   *outbox
 	hello *time.Timer
 
 	mu       sync.Mutex
-	line     []byte // that has begun
-	long     bool   // it is too long, and the rest of it is dropped
-	id       int    // of the last request
-	answered func(result json.RawMessage, failed *acp.RequestError)
-	asked    string // the method of that request, until it is answered
+	line     []byte                                                 // the line that is not complete yet
+	long     bool                                                   // line is too long, and its rest is dropped
+	id       int                                                    // the ID of the last request
+	answered func(result json.RawMessage, failed *acp.RequestError) // gets the answer to the last request; nil after that
+	asked    string                                                 // the method of the last request
 	session  acp.SessionId
-	loaded   bool      // the conversation is the one that Config names, and no copy
-	prompts  hash.Hash // of the prompts in the conversation; nil if they are not known
+	loaded   bool      // the conversation is the one that Config names, and not a copy
+	prompts  hash.Hash // the hash of the prompts in the conversation; nil if they are not known
 	canceled bool
 	done     chan struct{} // closed at the end
 	ended    bool
@@ -108,25 +108,25 @@ type Talk struct {
 	calls   map[acp.ToolCallId]*toolCall
 	tools   bool         // there was a tool call
 	said    limited.Tail // the last message
-	next    bool         // what it says next is a new message
-	message string       // ID of that message; "" of many
+	next    bool         // the next text begins a new message
+	message string       // the ID of the last message; many programs give none
 
-	each     usage // of the requests to its model, where it reports each
-	opencode bool  // what it reports of its usage is less than it says
-	costs    bool  // the cost that it reports is that of its process, and not that of the conversation
-	broken   bool  // it has said that its conversation is in error
+	each     usage // the sum of the usage of the single requests to the model, if the program reports it
+	opencode bool  // the program is opencode, which reports the usage of its last request only
+	costs    bool  // the cost that the program reports is that of its process, and not that of the conversation
+	broken   bool  // the program has reported an error of its conversation
 }
 
-// toolCall is what is known of a tool call that is not done.
+// toolCall has the known facts about a tool call that is not done.
 type toolCall struct {
 	kind    acp.ToolKind
 	title   string
-	command string // of a call that runs one
+	command string // the shell command, if the call runs one
 	paths   []string
 	outside bool // one of the paths leads out of the folder
 }
 
-// New begins the conversation.
+// New sends the first request to the program and returns the conversation.
 func New(cfg Config) *Talk {
 	if cfg.Hello == 0 {
 		cfg.Hello = Hello
@@ -150,7 +150,7 @@ func New(cfg Config) *Talk {
 	return t
 }
 
-// Report is what the program has reported by now.
+// Report returns a report of what the program has sent so far.
 func (t *Talk) Report() codingcli.Report {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -161,7 +161,7 @@ func (t *Talk) Report() codingcli.Report {
 	return r
 }
 
-// Close ends the conversation when the program has ended.
+// Close ends the conversation. Call it when the program has ended.
 func (t *Talk) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -170,7 +170,7 @@ func (t *Talk) Close() {
 	t.out.close()
 }
 
-// Cancel asks the program to stop, and waits a moment for its answer.
+// Cancel asks the program to stop, and waits up to one second for its answer. It does nothing before the prompt.
 func (t *Talk) Cancel() {
 	t.mu.Lock()
 	waits := t.asked == acp.AgentMethodSessionPrompt && !t.ended && !t.canceled
@@ -187,7 +187,7 @@ func (t *Talk) Cancel() {
 	}
 }
 
-// end is the end of the conversation. t.mu is locked.
+// end ends the conversation and calls Config.End with err. t.mu must be locked.
 func (t *Talk) end(err error) {
 	if t.ended {
 		return
@@ -211,7 +211,7 @@ type message struct {
 
 func encode(v any) json.RawMessage {
 	data, err := json.Marshal(v)
-	if err != nil { // the types are the protocol's
+	if err != nil { // cannot happen: the protocol's types can be encoded
 		panic(err)
 	}
 	return data
@@ -224,14 +224,14 @@ func (t *Talk) send(m message) {
 	}
 }
 
-// call sends a request. then gets its answer.
+// call sends a request, and calls then with its answer.
 func (t *Talk) call(method string, params any, then func(json.RawMessage, *acp.RequestError)) {
 	t.id++
 	t.asked, t.answered = method, then
 	t.send(message{ID: encode(t.id), Method: method, Params: encode(params)})
 }
 
-// Write takes what the program prints. It returns no error: the program is ended by End.
+// Write reads the program's output. It never returns an error, because Config.End ends the program after a mistake.
 func (t *Talk) Write(p []byte) (int, error) {
 	if t.cfg.Heard != nil {
 		t.cfg.Heard()
@@ -257,14 +257,15 @@ func (t *Talk) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// read takes a line. What is no message is passed over: programs print other things too.
+// read handles a line of output; long reports that its end is missing. It ignores a line that is not a message, because
+// programs print other text too.
 func (t *Talk) read(line []byte, long bool) {
 	if long {
 		if methodOf(line) != acp.ClientMethodSessionUpdate {
 			t.end(fmt.Errorf("it sent a message of more than %d MB", longestMessage>>20))
 		}
 		if t.asked == acp.AgentMethodSessionLoad {
-			t.asks("a prompt that is too long") // it may be one
+			t.asks("a prompt that is too long") // the line may be a prompt, so the hash must differ
 		}
 		return
 	}
@@ -285,7 +286,7 @@ func (t *Talk) read(line []byte, long bool) {
 	}
 }
 
-// methodOf is the method of a message whose end is missing; empty if it stands there.
+// methodOf returns the method of a message whose end is missing. It returns "" if the method is in the missing part.
 func methodOf(line []byte) string {
 	dec := json.NewDecoder(bytes.NewReader(line))
 	depth, key := 0, ""
@@ -317,7 +318,7 @@ func methodOf(line []byte) string {
 	}
 }
 
-// outbox writes to the program without waiting for it.
+// outbox writes to the program in a goroutine of its own, so that no caller waits for the program.
 type outbox struct {
 	most int64
 
@@ -334,7 +335,7 @@ func newOutbox(to io.WriteCloser, most int64) *outbox {
 	return o
 }
 
-// send reports whether there was room.
+// send adds data to the unread data. It reports whether there was room for it.
 func (o *outbox) send(data []byte) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -346,7 +347,7 @@ func (o *outbox) send(data []byte) bool {
 	return true
 }
 
-// close closes the program's standard input after what was sent.
+// close lets the outbox close the program's standard input after it has written all data.
 func (o *outbox) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -367,7 +368,7 @@ func (o *outbox) run(to io.WriteCloser) {
 		if len(data) == 0 {
 			return
 		}
-		if _, err := to.Write(data); err != nil { // it has ended, and says so by its output
+		if _, err := to.Write(data); err != nil { // the program has ended; its caller notices this
 			return
 		}
 	}

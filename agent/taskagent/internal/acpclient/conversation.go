@@ -16,7 +16,8 @@ import (
 	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
-// enter enters the conversation: a copy of the one to go on with, that one itself, or a new one.
+// enter enters the conversation that the prompt goes to. This is a copy of Config.Conversation if the program copies
+// conversations, that conversation itself if the program can load it, or a new one.
 func (t *Talk) enter(copies, loads bool) {
 	id := acp.SessionId(t.cfg.Conversation)
 	switch {
@@ -55,7 +56,8 @@ func (t *Talk) enter(copies, loads bool) {
 	}
 }
 
-// isLost reports whether a program could not enter the conversation to go on with, and begins a new one or ends.
+// isLost reports whether failed is an error, so that the program cannot enter the conversation to continue. If so, isLost
+// begins a new conversation. It ends instead if the program is not configured or its provider is limited.
 func (t *Talk) isLost(failed *acp.RequestError) bool {
 	if failed == nil {
 		return false
@@ -68,7 +70,7 @@ func (t *Talk) isLost(failed *acp.RequestError) bool {
 	return true
 }
 
-// anew begins a new conversation, and notes why another is not gone on with.
+// anew begins a new conversation. why is the reason for which an earlier one is not continued; "" if there was none.
 func (t *Talk) anew(why string) {
 	t.session, t.loaded, t.prompts = "", false, nil
 	if t.cfg.Continues {
@@ -78,15 +80,15 @@ func (t *Talk) anew(why string) {
 	t.call(acp.AgentMethodSessionNew, acp.NewSessionRequest{Cwd: t.cfg.Dir, McpServers: []acp.McpServer{}}, t.begun)
 }
 
-// asks adds a prompt, or a part of one, to those of the conversation. Programs give back their parts and spaces as they
-// like.
+// asks adds a prompt, or a part of a prompt, to the hash of the conversation's prompts. It leaves out white space, because
+// programs that repeat a prompt may divide it and change its white space.
 func (t *Talk) asks(text string) {
 	if t.prompts != nil {
 		_, _ = io.WriteString(t.prompts, strings.Join(strings.Fields(text), ""))
 	}
 }
 
-// asked is what is kept of the prompts of a conversation; empty if they are not known.
+// asked returns the hash of the prompts of a conversation as text; "" if the prompts are not known.
 func asked(prompts hash.Hash) string {
 	if prompts == nil {
 		return ""

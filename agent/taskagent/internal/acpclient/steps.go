@@ -17,9 +17,10 @@ import (
 	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
-// The answers have the fields that count here. A program may be newer than the SDK, and what it says besides is no
-// reason to refuse it.
+// The types of answers in this file have only the fields that this package needs. A program may be newer than the SDK, and
+// further fields in its answers are no error.
 
+// initialized handles the answer to the first request, and enters the conversation.
 func (t *Talk) initialized(result json.RawMessage, failed *acp.RequestError) {
 	var r struct {
 		Version int `json:"protocolVersion"`
@@ -44,7 +45,7 @@ func (t *Talk) initialized(result json.RawMessage, failed *acp.RequestError) {
 	}
 }
 
-// choice is a list of which one is chosen: modes, or the values of a setting.
+// choice is a list from which the client can choose one value: the modes, or the values of a setting.
 type choice struct {
 	config  string // ID of the setting; "" for modes
 	current string
@@ -68,7 +69,7 @@ type newSession struct {
 	} `json:"configOptions"`
 }
 
-// modes are those that the program offers: by its modes, or by its setting of that category.
+// modes returns the modes that the program offers. They are in its list of modes, or in its setting of the category mode.
 func (r *newSession) modes() (c choice) {
 	if m := r.Modes; m != nil {
 		c.current = m.Current
@@ -94,15 +95,15 @@ func (r *newSession) modes() (c choice) {
 	return c
 }
 
-// modes are the names of modes for each permission, the best first: those of Claude, the two of Codex, Gemini and Qwen,
-// opencode.
-// A program that has none of them keeps its own mode, and its requests for permission are answered.
+// modes maps each permission to the names of fitting modes, the best first. They are modes of Claude, Codex, Gemini, Qwen and
+// opencode. A program that has none of them keeps its own mode, and Permissions only answer its requests for permission.
 var modes = map[codingcli.Permissions][]string{
 	codingcli.Read: {"read-only", "default", "plan"},
 	codingcli.Edit: {"acceptEdits", "workspace-write", "autoEdit", "auto-edit", "auto", "build"},
 	codingcli.All:  {"bypassPermissions", "agent-full-access", "full-access", "yolo", "build"},
 }
 
+// begun handles the answer that a conversation has begun. It selects the mode for the permissions, and sends the prompt.
 func (t *Talk) begun(result json.RawMessage, failed *acp.RequestError) {
 	var r newSession
 	if failed != nil {
@@ -127,8 +128,8 @@ func (t *Talk) begun(result json.RawMessage, failed *acp.RequestError) {
 	}
 	mode := modes[t.cfg.Permissions][best]
 	then := func(_ json.RawMessage, failed *acp.RequestError) {
-		// It may be in a mode that allows more. One that allows less asks: Gemini allows no other in a folder that it
-		// was not told to trust.
+		// The program stays in its current mode, which may allow more than the permissions; then it must end. A mode that
+		// allows less is safe, because the program asks. Gemini refuses other modes in a folder that it does not trust.
 		if failed != nil && t.cfg.Permissions != codingcli.All && !slices.Contains(modes[codingcli.Read], offered.current) {
 			t.failed(failed)
 			return
@@ -153,7 +154,7 @@ func (t *Talk) prompt() {
 	}, t.stopped)
 }
 
-// usage is what one prompt has used. The total tells whether the tokens of the cache are counted among the input.
+// usage is the usage of one prompt. The total shows whether the input includes the tokens of the cache.
 type usage struct {
 	Input   int64 `json:"inputTokens"`
 	Output  int64 `json:"outputTokens"`
@@ -163,16 +164,16 @@ type usage struct {
 	Total   int64 `json:"totalTokens"`
 }
 
-// mostTokens are more than any prompt can use, and few enough that no sum of two such numbers overflows.
+// mostTokens is more than any prompt can use, and small enough that a sum of such numbers does not overflow.
 const mostTokens = 1 << 50
 
-// counts reports whether anything was used, and the numbers can be true.
+// counts reports whether the usage is not empty and its numbers are plausible.
 func (u *usage) counts() bool {
 	return u != nil && min(u.Input, u.Output, u.Read, u.Write, u.Thought, u.Total) >= 0 &&
 		max(u.Input, u.Output, u.Read, u.Write, u.Thought, u.Total) <= mostTokens && u.Input+u.Output+u.Read+u.Write > 0
 }
 
-// stopped is the answer to the prompt.
+// stopped handles the answer to the prompt, and ends the conversation.
 func (t *Talk) stopped(result json.RawMessage, failed *acp.RequestError) {
 	if failed != nil {
 		t.failed(failed)
@@ -187,7 +188,7 @@ func (t *Talk) stopped(result json.RawMessage, failed *acp.RequestError) {
 		t.end(fmt.Errorf("its answer to %s cannot be read", acp.AgentMethodSessionPrompt))
 		return
 	}
-	var meta struct { // Gemini's
+	var meta struct { // Gemini reports its usage here
 		Quota struct {
 			Tokens struct {
 				Input  int64 `json:"input_tokens"`
@@ -210,7 +211,7 @@ func (t *Talk) stopped(result json.RawMessage, failed *acp.RequestError) {
 	case r.Reason == acp.StopReasonEndTurn && !denied:
 		t.report.Outcome = codingcli.OK
 	case r.Reason == acp.StopReasonEndTurn, r.Reason == acp.StopReasonCancelled && denied && !t.canceled:
-		t.report.Outcome = codingcli.Denied // some end their turn at the first no
+		t.report.Outcome = codingcli.Denied // some programs end their turn when a request is denied
 	case r.Reason == acp.StopReasonMaxTokens, r.Reason == acp.StopReasonMaxTurnRequests:
 		t.report.Outcome = codingcli.Partial
 	case r.Reason == acp.StopReasonCancelled:
@@ -221,9 +222,10 @@ func (t *Talk) stopped(result json.RawMessage, failed *acp.RequestError) {
 	t.end(nil)
 }
 
-// used counts what the prompt has used.
+// used sets the usage in the report. It adds the tokens of the cache and of thoughts if the total shows that the other numbers
+// do not include them.
 func (t *Talk) used(u *usage) {
-	if t.opencode && t.tools { // it reports the last request only, and there were more
+	if t.opencode && t.tools { // opencode reports its last request only, and there were more
 		return
 	}
 	counted := budget.Usage{
@@ -241,7 +243,7 @@ func (t *Talk) used(u *usage) {
 	t.report.Usage = counted
 }
 
-// Codes of errors: those of the protocol, and statuses of HTTP, which some programs pass on.
+// Codes of errors. They are the protocol's own, and the statuses of HTTP, which some programs pass on.
 var (
 	notConfiguredCodes = []int{-32000, 401, 402, 403}
 	limitedCodes       = []int{429, 529}
@@ -253,13 +255,13 @@ var causes = map[string]codingcli.Outcome{
 	"serveroverloaded": codingcli.Limited,
 }
 
-// failed takes an error as the answer.
+// failed handles an error in place of an answer, and ends the conversation.
 func (t *Talk) failed(e *acp.RequestError) {
 	t.report.Outcome = t.fails(e)
 	t.end(nil)
 }
 
-// fails reads an error.
+// fails returns the outcome that an error means, and sets Report.Said to the error's text.
 func (t *Talk) fails(e *acp.RequestError) codingcli.Outcome {
 	t.report.Said = e.Message
 	code, outcome := e.Code, codingcli.Failed
@@ -292,7 +294,7 @@ func (t *Talk) fails(e *acp.RequestError) codingcli.Outcome {
 	return outcome
 }
 
-// status is the status of HTTP in Codex's cause of an error; 0 if there is none.
+// status returns the HTTP status in the cause that Codex gives for an error; 0 if there is none.
 func status(cause map[string]any) int {
 	for _, v := range cause {
 		fields, _ := v.(map[string]any)
@@ -305,7 +307,7 @@ func status(cause map[string]any) int {
 	return 0
 }
 
-// update is what session/update says.
+// update is the content of a session/update message.
 type update struct {
 	Session acp.SessionId `json:"sessionId"`
 	Update  struct {
@@ -318,7 +320,7 @@ type update struct {
 	} `json:"update"`
 }
 
-// text is the text of a message; empty if it is something else.
+// text returns the text of a message; "" if its content is not text.
 func (u *update) text() string {
 	var c struct {
 		Text string `json:"text"`
@@ -329,7 +331,8 @@ func (u *update) text() string {
 	return c.Text
 }
 
-// updateMeta is what two programs say beside an update: Qwen the usage of a request, Codex how its conversation is.
+// updateMeta is the extra data that two programs send with an update. Qwen sends the usage of a request, and Codex the status
+// of its conversation.
 type updateMeta struct {
 	Usage *usage `json:"usage"`
 	Codex struct {
@@ -339,7 +342,7 @@ type updateMeta struct {
 	} `json:"codex"`
 }
 
-// tool has the fields of a tool call that count here.
+// tool has the fields of a tool call that this package needs.
 type tool struct {
 	ID        acp.ToolCallId     `json:"toolCallId"`
 	Title     string             `json:"title"`
@@ -352,15 +355,15 @@ type tool struct {
 	Input   json.RawMessage `json:"rawInput"`
 }
 
-// command is the shell command of a tool call, as far as it is known: Claude, Qwen and opencode send it as a field, and Gemini
-// as the title.
+// command returns the shell command of a tool call, or "" if it is not known or too long. Claude, Codex, Qwen and opencode send
+// it as a field, and Gemini as the title.
 func (u tool) command() string {
 	var in struct {
 		Command json.RawMessage `json:"command"`
 	}
 	if len(u.Input) > 0 && json.Unmarshal(u.Input, &in) == nil && len(in.Command) > 0 {
 		var line string
-		var words []string // of Codex, whose shell gets the line
+		var words []string // Codex sends the arguments of a shell, the last of which is the line
 		if json.Unmarshal(in.Command, &words) == nil && len(words) == 3 && (words[1] == "-c" || words[1] == "-lc") {
 			line = words[2]
 		} else if json.Unmarshal(in.Command, &line) != nil {
@@ -377,7 +380,7 @@ func (u tool) command() string {
 	return u.Title
 }
 
-// updated takes an update.
+// updated handles an update from the program.
 func (t *Talk) updated(params json.RawMessage) {
 	var u update
 	if json.Unmarshal(params, &u) != nil || u.Session != t.session || t.session == "" {
@@ -385,7 +388,7 @@ func (t *Talk) updated(params json.RawMessage) {
 	}
 	var meta updateMeta
 	_ = json.Unmarshal(u.Update.Meta, &meta)
-	if t.asked != acp.AgentMethodSessionPrompt { // of an earlier prompt
+	if t.asked != acp.AgentMethodSessionPrompt { // the update belongs to an earlier prompt
 		if u.Update.Is == "user_message_chunk" && t.asked == acp.AgentMethodSessionLoad {
 			t.asks(u.text())
 		}
@@ -418,7 +421,8 @@ func (t *Talk) updated(params json.RawMessage) {
 			t.cfg.Doing(c.title)
 		}
 	case "usage_update":
-		if c := u.Update.Cost; c != nil && c.Currency == "USD" && c.Amount >= 0 && (c.Amount > 0 || !t.opencode) { // to it, an unknown price is 0
+		// opencode reports an unknown price as 0.
+		if c := u.Update.Cost; c != nil && c.Currency == "USD" && c.Amount >= 0 && (c.Amount > 0 || !t.opencode) {
 			t.report.Usage.Cost = &c.Amount
 			if !t.costs {
 				t.report.Total.Cost = c.Amount
@@ -427,7 +431,7 @@ func (t *Talk) updated(params json.RawMessage) {
 	}
 }
 
-// says keeps the last message.
+// says adds text to the last message, or begins a new one with it.
 func (t *Talk) says(text string) {
 	if text == "" {
 		return
@@ -439,7 +443,8 @@ func (t *Talk) says(text string) {
 	_, _ = t.said.Write([]byte(text))
 }
 
-// called notes a tool call, and returns what is known of it.
+// called adds the facts of an update about a tool call to those that are known, and returns them. When the call is completed, it
+// notes the files that the call has changed.
 func (t *Talk) called(u tool) *toolCall {
 	c := t.calls[u.ID]
 	if c == nil {
@@ -468,7 +473,7 @@ func (t *Talk) called(u tool) *toolCall {
 	return c
 }
 
-// paths are the files that a tool call names.
+// paths returns the paths of the files that a tool call names.
 func (u tool) paths() (paths []string) {
 	for _, l := range u.Locations {
 		paths = append(paths, l.Path)
@@ -487,7 +492,7 @@ func (u tool) paths() (paths []string) {
 	return paths
 }
 
-// below gives the first paths as [codingcli.Folder.Below] names them, and reports whether any is not in the folder.
+// below returns the first paths as [codingcli.Folder.Below] names them, and reports whether any path is not in the folder.
 func (t *Talk) below(paths []string) (first []string, outside bool) {
 	for _, path := range paths {
 		path, in := t.folder.Below(path)
@@ -503,7 +508,7 @@ func changes(k acp.ToolKind) bool {
 	return k == acp.ToolKindEdit || k == acp.ToolKindDelete || k == acp.ToolKindMove
 }
 
-// request answers a request of the program: for permission, or one that is unknown here.
+// request answers a request of the program. It knows requests for permission only, and answers any other with an error.
 func (t *Talk) request(m message) {
 	if m.Method != acp.ClientMethodSessionRequestPermission {
 		t.send(message{ID: m.ID, Error: acp.NewMethodNotFound(brief.Line(m.Method, longestName))})
@@ -556,8 +561,8 @@ func (t *Talk) denies(name string) {
 	}
 }
 
-// allows reports whether the permissions allow a tool call, by the kind that the program gives it. An edit may not name
-// a file out of the folder.
+// allows reports whether the permissions allow a tool call. It trusts the kind that the program gives the call. With the
+// permission edit, an edit must not name a file outside the folder.
 func (t *Talk) allows(c *toolCall) bool {
 	switch c.kind {
 	case acp.ToolKindRead, acp.ToolKindSearch, acp.ToolKindFetch, acp.ToolKindThink:

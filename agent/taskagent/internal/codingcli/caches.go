@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// cachesOf are the folders in which build programs keep what they have built or loaded: a variable that names the folder, or
-// else its place below the home or below the folder of the user's caches.
+// cachesOf lists the folders in which build programs keep built and downloaded files. variable names the folder. If that variable
+// is not set, the folder is at home below the user's home folder, or at userCache below the folder of the user's caches.
 var cachesOf = []struct {
 	programs                  []string
 	variable, home, userCache string
@@ -21,8 +21,8 @@ var cachesOf = []struct {
 	{programs: []string{"mvn", "mvnw"}, home: ".m2"},
 }
 
-// caches returns the folders outside the tree that programs write to while they build and test. Codex lets its commands write
-// in the tree and in these.
+// caches returns the existing cache folders of the given programs, which write to them while they build and test. The sandbox of
+// Codex lets commands write only in the working folder and in the folders that Codex is told.
 func caches(programs []string) (all []string) {
 	for _, c := range cachesOf {
 		if !slices.ContainsFunc(programs, func(p string) bool { return slices.Contains(c.programs, p) }) {

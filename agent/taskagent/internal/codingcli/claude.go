@@ -71,8 +71,8 @@ func startClaude(r Request) (args, env []string) {
 	}
 }
 
-// claudeRules are the rules of Claude Code for commands. It checks each part of a compound command, and lets cd and tail pass
-// by itself.
+// claudeRules returns the rules as Claude Code writes them. Claude Code checks each part of a compound command, and allows cd and
+// tail without a rule.
 func claudeRules(r *commandrule.Rules) (all []string) {
 	for _, p := range r.Prefixes() {
 		all = append(all, "Bash("+p+":*)")
@@ -85,7 +85,7 @@ func claudeRules(r *commandrule.Rules) (all []string) {
 	return all
 }
 
-// claudeLine has the fields of a line of Claude Code that count here. The last line is the result.
+// claudeLine has the fields that this package needs of a line of Claude Code. The last line is the result.
 type claudeLine struct {
 	Type       string         `json:"type"`
 	Subtype    string         `json:"subtype"`
@@ -108,7 +108,7 @@ type claudeLine struct {
 	} `json:"rate_limit_info"` // of a rate_limit_event, which only subscriptions have
 	RetryMS     float64 `json:"retry_delay_ms"` // of an api_retry
 	RetryStatus *int    `json:"error_status"`
-	Error       any     `json:"error"` // of the line of an assistant that says why a request failed
+	Error       any     `json:"error"` // of an assistant line, which gives the reason for which a request failed
 }
 
 type claudeUsage struct {
@@ -128,7 +128,7 @@ type claudeDenial struct {
 	} `json:"tool_input"`
 }
 
-// claudeDoes has the fields of a line of Claude Code that tell what it does.
+// claudeDoes has the fields of a line of Claude Code that show what the program does.
 type claudeDoes struct {
 	Type    string `json:"type"`
 	Subtype string `json:"subtype"`
@@ -155,7 +155,7 @@ type claudeDoes struct {
 	} `json:"message"`
 }
 
-// editsOfClaude are the calls of its tools that edit, and the results of all tools.
+// editsOfClaude returns the calls of Claude Code's editing tools in a line, and the results of all tools.
 func editsOfClaude(line []byte) (all []Change) {
 	var l claudeDoes
 	if json.Unmarshal(line, &l) != nil || l.Type != "assistant" && l.Type != "user" {
@@ -172,8 +172,7 @@ func editsOfClaude(line []byte) (all []Change) {
 	return all
 }
 
-// doingClaude says what a line of Claude Code tells: which tools are called, what the model says, and that a request
-// is tried again.
+// doingClaude describes a line of Claude Code: the tools that it calls, the text of the model, or that it repeats a request.
 func doingClaude(line []byte) string {
 	var l claudeDoes
 	if json.Unmarshal(line, &l) != nil {
@@ -264,9 +263,10 @@ func readClaude(stdout []byte, code int) Report {
 	return r
 }
 
-// costsInTotal reports whether a version counts the cost of the whole conversation. Measured with --resume and
-// --fork-session: 2.1.197 counts cost and tokens of each process alone, 2.1.330 the cost in total and the tokens of the
-// process. What is between them is taken for the former, which can only book too much.
+// costsInTotal reports whether a version of Claude Code reports the cost of the whole conversation. This was measured with
+// --resume and --fork-session. Version 2.1.197 reports the cost and the tokens of each process alone. Version 2.1.330 reports
+// the cost of the conversation and the tokens of the process. A version between them is treated like 2.1.197, because that
+// can only count too much.
 func costsInTotal(version string) bool {
 	var v [3]int
 	if n, _ := fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2]); n != len(v) {
@@ -275,7 +275,7 @@ func costsInTotal(version string) bool {
 	return slices.Compare(v[:], []int{2, 1, 330}) >= 0
 }
 
-// outcome is how it ended. The subtype is "success" for many failures too.
+// outcome returns the outcome that the result line and the exit code mean. The subtype is "success" for many failures too.
 func (l *claudeLine) outcome(code int) Outcome {
 	status := 0
 	if l.Status != nil {
@@ -290,13 +290,14 @@ func (l *claudeLine) outcome(code int) Outcome {
 		return Limited
 	case l.IsError || l.Subtype != "success" || code != 0:
 		return Failed
-	case l.StopReason == nil: // the stream of the answer was cut off
+	case l.StopReason == nil: // the answer of the model was cut off
 		return NoResult
 	}
 	return OK
 }
 
-// used is what it reports. It counts nothing for an answer that was cut off, though that is paid for.
+// used returns the usage that the result line reports. Claude Code reports no usage for an answer that was cut off, though its
+// provider charges for it; then used returns an estimate.
 func (l *claudeLine) used() budget.Usage {
 	u := l.Usage
 	if u == nil || u.Input+u.Output+u.Read+u.Write == 0 && !l.IsError {

@@ -35,7 +35,7 @@ var codex = &Program{
 
 func startCodex(r Request) (args, env []string) {
 	modes := map[Permissions]string{Read: "read-only", Edit: "workspace-write", All: "danger-full-access"}
-	// A login shell can set another PATH than the one that Refrain has.
+	// No login shell, because it can set another PATH than Refrain's.
 	args = []string{"exec", "--json", "--skip-git-repo-check", "-s", modes[r.Permissions], "-c", "allow_login_shell=false"}
 	if r.Allow != nil && r.Permissions == Edit {
 		for _, dir := range caches(r.Allow.Programs()) {
@@ -52,7 +52,7 @@ func startCodex(r Request) (args, env []string) {
 	return append(args, "-"), nil // the prompt is in the standard input
 }
 
-// codexLine has the fields of a line of Codex that count here.
+// codexLine has the fields that this package needs of a line of Codex.
 type codexLine struct {
 	Type   string `json:"type"`
 	Thread string `json:"thread_id"`
@@ -70,7 +70,7 @@ type codexLine struct {
 	} `json:"usage"`
 }
 
-// codexDoes has the fields of a line of Codex that tell what it does.
+// codexDoes has the fields of a line of Codex that show what the program does.
 type codexDoes struct {
 	Type    string `json:"type"`
 	Message string `json:"message"` // of an error
@@ -88,7 +88,7 @@ type codexDoes struct {
 	} `json:"item"`
 }
 
-// editsOfCodex are those by its tool for patches; Codex reports them when they are done.
+// editsOfCodex returns the edits in a line by Codex's tool for patches. Codex reports them when they are done.
 func editsOfCodex(line []byte) (all []Change) {
 	var l codexDoes
 	if json.Unmarshal(line, &l) != nil || l.Type != "item.completed" || l.Item.Type != "file_change" || l.Item.Status != "completed" {
@@ -100,8 +100,8 @@ func editsOfCodex(line []byte) (all []Change) {
 	return all
 }
 
-// doingCodex says what a line of Codex tells: which commands and tools are called, which files have changed, and what
-// the model says.
+// doingCodex describes a line of Codex: the command or tool that it calls, the files that have changed, the text of the model,
+// or that it connects to its provider again.
 func doingCodex(line []byte) string {
 	var l codexDoes
 	if json.Unmarshal(line, &l) != nil {
@@ -133,8 +133,8 @@ func doingCodex(line []byte) string {
 	return ""
 }
 
-// readCodex reads the lines of Codex, which do not tell what it was not allowed to do. Why it failed is in the line of
-// recordCodex.
+// readCodex returns the report in the lines of Codex. Codex does not report which tools were denied. The reason for a failure
+// is in the line of recordCodex.
 func readCodex(stdout []byte, code int) Report {
 	r := Report{Outcome: NoResult, Usage: unknown(0), Lost: code == 1}
 	r.readFiles(stdout)
@@ -143,7 +143,7 @@ func readCodex(stdout []byte, code int) Report {
 		if json.Unmarshal(line, &l) != nil {
 			return
 		}
-		r.Lost = false // without a conversation it prints no line
+		r.Lost = false // if Codex does not have the conversation, it prints no line
 		switch {
 		case l.Type == "thread.started":
 			r.Session = l.Thread

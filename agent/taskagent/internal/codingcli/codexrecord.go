@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// codexReason is the line that recordCodex adds to the output of Codex. Codex prints why it failed in words only; its
-// own record of the conversation has it in fields.
+// codexReason is the line that recordCodex adds to the output of Codex. Codex prints the reason for a failure as a sentence
+// only; its own record of the conversation has the reason in fields.
 type codexReason struct {
 	Type string `json:"type"` // codexRecord
 	// Info is a word, such as usage_limit_exceeded, or an object whose one field holds an http_status_code.
@@ -34,11 +34,12 @@ type codexLimit struct {
 
 const codexRecord = "refrain.record"
 
-// recordLength is how much of the end of a record is read, in bytes.
+// recordLength is the number of bytes that are read from the end of a record.
 const recordLength = 1 << 20
 
-// recordCodex looks up in the record of a conversation that has failed why it did; it returns nil if that cannot be
-// known. The record is below the folder of Codex, in sessions/YEAR/MONTH/DAY/rollout-TIME-ID.jsonl.
+// recordCodex returns a line with the reason for which a conversation has failed, from Codex's record of it. It returns nil
+// if the conversation has not failed or the reason is not found. The record is below the folder of Codex, in
+// sessions/YEAR/MONTH/DAY/rollout-TIME-ID.jsonl.
 func recordCodex(env []string, stdout []byte) []byte {
 	id, failed := "", false
 	each(stdout, func(line []byte) {
@@ -90,7 +91,7 @@ func recordCodex(env []string, stdout []byte) []byte {
 	return append(line, '\n')
 }
 
-// variable is the value of a variable in an environment; empty if it has none.
+// variable returns the value of a variable in an environment; "" if the variable is not in it. The last value counts.
 func variable(env []string, name string) (value string) {
 	for _, v := range env {
 		if n, text, _ := strings.Cut(v, "="); n == name {
@@ -100,7 +101,8 @@ func variable(env []string, name string) (value string) {
 	return value
 }
 
-// endOf is the end of a file, from the beginning of a line on; nil if it is no file that can be read.
+// endOf returns the end of a file, from the beginning of a line on. It returns nil if path is not a regular file or cannot be
+// read.
 func endOf(path string) []byte {
 	was, err := os.Lstat(path)
 	if err != nil || !was.Mode().IsRegular() {
@@ -126,7 +128,7 @@ func endOf(path string) []byte {
 	return data
 }
 
-// outcome is how a conversation ended that has failed.
+// outcome returns the outcome of a conversation that has failed.
 func (r *codexReason) outcome() Outcome {
 	var word string
 	var status map[string]struct {
@@ -153,7 +155,7 @@ func (r *codexReason) outcome() Outcome {
 	return Failed
 }
 
-// until is when a limit that is used up ends; zero if none is.
+// until returns the time at which the last of the exceeded limits ends; zero if none is exceeded.
 func (r *codexReason) until() (until time.Time) {
 	for _, l := range []codexLimit{r.Limits.Primary, r.Limits.Secondary} {
 		if l.Used >= 100 && epoch(l.Resets).After(until) {

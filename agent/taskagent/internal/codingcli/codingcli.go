@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package codingcli drives the command lines of coding agents without a terminal: it knows how each program is
-// started, and reads what it reports in fields. It never searches the words of a model or of a program.
+// Package codingcli drives the command lines of coding agents without a terminal. It knows how to start each program, and
+// reads the fields of its report. It never guesses from the text of a model. From the text of a program it guesses only that
+// Codex is reconnecting, to show that to a person.
 //
 //	args, env := codingcli.Programs["claude"].Start(codingcli.Request{Permissions: codingcli.Edit})
 //	…
@@ -22,31 +23,31 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Permissions say what the program may do without asking a person.
+// Permissions decide what the program may do without asking a person.
 type Permissions string
 
-// The permissions: to look only, to edit files below its folder, and everything.
+// The permissions are to read only, to edit files below the program's folder too, and to do everything.
 const (
 	Read Permissions = "read"
 	Edit Permissions = "edit"
 	All  Permissions = "all"
 )
 
-// Request is what a program is started with. The prompt goes to its standard input.
+// Request describes how to start a program. The prompt is not in it, because the program reads it from its standard input.
 type Request struct {
 	Permissions Permissions
-	Allow       *commandrule.Rules // commands that it may run besides; nil is none
-	Model       string             // "" is the program's own choice
-	MaxTurns    int                // 0 is no limit
-	MaxCost     *float64           // in US dollars; nil is no limit
+	Allow       *commandrule.Rules // further commands that it may run; nil allows none
+	Model       string             // "" means the program's own choice
+	MaxTurns    int                // 0 means no limit
+	MaxCost     *float64           // in US dollars; nil means no limit
 	Args        []string           // further arguments
-	// Continue is the ID of a conversation to go on with; "" begins a new one. The program goes on with a copy, which has an
-	// ID of its own: the conversation itself stays as it is, so that whoever goes back to it finds nothing of what was undone.
+	// Continue is the ID of a conversation to continue; "" begins a new one. The program continues a copy, which has its own
+	// ID. The conversation itself does not change, so that a run that goes back to it does not find later, undone work in it.
 	Continue string
 }
 
-// Total is what a program counts for a whole conversation, with the conversations that it goes on with; zero is what it
-// counts for each of its processes alone.
+// Total has the numbers that a program counts for a whole conversation, including the earlier conversations that it
+// continues. A field is zero if the program counts that number for each of its processes alone.
 type Total struct {
 	Input  int64   `json:"input_tokens,omitempty"`
 	Cached int64   `json:"cached_tokens,omitempty"`
@@ -60,48 +61,48 @@ type Outcome string
 // The outcomes.
 const (
 	OK            Outcome = "ok"
-	Partial       Outcome = "partial"        // it came to a limit of its own; what it did stays
+	Partial       Outcome = "partial"        // it reached its limit of turns or cost; its work is kept
 	Denied        Outcome = "denied"         // it was not allowed to do something
 	Limited       Outcome = "limited"        // its provider takes no more requests for now
 	NotConfigured Outcome = "not_configured" // it is not signed in, or there is no credit
 	Failed        Outcome = "failed"
-	NoResult      Outcome = "no_result" // it ended without saying how
+	NoResult      Outcome = "no_result" // it ended without a report
 
-	// What a NoResult is called if its process tells more.
+	// These replace NoResult if the way in which the process ended is known.
 
 	Idle    Outcome = "idle"    // it was ended because it printed nothing for too long
 	Crashed Outcome = "crashed" // it ended by a signal or with an exit code other than 0
 )
 
-// Report is what a program reports of itself.
+// Report is the report of a program about its work.
 type Report struct {
 	Outcome   Outcome
-	Said      string        // its last words, or what it says of its failure
+	Said      string        // its last message, or its message about its failure
 	Session   string        // ID of the conversation
-	Model     string        // that it has asked
-	Turns     int           // requests to the model; 0 is unknown
+	Model     string        // the model that it has asked
+	Turns     int           // requests to the model; 0 means unknown
 	Denied    []string      // names of the tools that it was not allowed to use
-	Commands  []string      `json:",omitempty"` // the shell commands among their calls; the first of them
-	Until     time.Time     `json:",omitzero"`  // when a provider that is limited takes requests again; zero is unknown
-	Wait      time.Duration `json:",omitzero"`  // that such a provider has last asked for
-	Files     []string      // that its edits name, as [Folder.Below] names them; nil if it does not report edits
+	Commands  []string      `json:",omitempty"` // the first 20 shell commands that it was not allowed to run
+	Until     time.Time     `json:",omitzero"`  // when a limited provider accepts requests again; zero means unknown
+	Wait      time.Duration `json:",omitzero"`  // the wait that such a provider has last asked for
+	Files     []string      // the files that its edits name, as [Folder.Below] names them; nil if it does not report edits
 	MoreFiles int           `json:",omitempty"` // edits of files for which Files has no room
 	Usage     budget.Usage  // Estimated if it reports none; without Cost if it reports no cost
 	Total     Total         `json:",omitzero"`  // the part of Usage that counts the whole conversation
-	Lost      bool          `json:",omitempty"` // the conversation to go on with is not there, and nothing was asked
+	Lost      bool          `json:",omitempty"` // it does not have the conversation to continue, and got no prompt
 
-	// Of a program that speaks the Agent Client Protocol:
+	// Only for a program that speaks the Agent Client Protocol:
 
-	Asked   string `json:",omitempty"` // the prompts in the conversation; empty if they are not known
-	Renewed string `json:",omitempty"` // why it did not go on with a conversation, and began a new one
-	Unable  bool   `json:",omitempty"` // it cannot go on with conversations, and nothing was asked
+	Asked   string `json:",omitempty"` // a hash of the prompts in the conversation; empty if they are not known
+	Renewed string `json:",omitempty"` // why it began a new conversation instead of continuing one
+	Unable  bool   `json:",omitempty"` // it cannot continue conversations, and got no prompt
 }
 
-// Since takes away what the conversation had used before.
+// Since subtracts from Usage the numbers of the conversation before this call, which was has.
 func (r *Report) Since(was Total) {
 	now, u := r.Total, &r.Usage
 	if now.Input < was.Input || now.Cached < was.Cached || now.Output < was.Output || now.Cost < was.Cost {
-		return // it has counted from the beginning
+		return // the program has counted from zero again
 	}
 	u.InputTokens, u.CachedTokens, u.OutputTokens = u.InputTokens-was.Input, u.CachedTokens-was.Cached, u.OutputTokens-was.Output
 	if u.Cost != nil {
@@ -117,51 +118,52 @@ func (r *Report) Refused(command string) {
 	}
 }
 
-// What is kept of the commands that were not allowed.
+// Bounds of the commands that [Report.Refused] keeps.
 const (
 	mostCommands   = 20
 	longestCommand = 200 // bytes
 )
 
-// Waits begins what [Program.Doing] says of a provider that does not answer.
+// Waits is the beginning of the text with which [Program.Doing] reports that a provider does not answer.
 const Waits = mark.DoingWaits
 
 // Program is a coding agent with a command line.
 type Program struct {
-	// Name is that of the binary.
+	// Name is the name of the executable file.
 	Name string
-	// Variables are those of the environment that it may need for signing in or for finding its server, and which
-	// other programs do not get.
+	// Variables are the environment variables with which the program signs in or finds its server. Other
+	// programs do not get them.
 	Variables []string
 	// Install says how a person installs it, and SignIn how they sign in. Tested is the version that was tested.
 	Install, SignIn, Tested string
-	// SignedIn are arguments after which it says by its exit code whether somebody is signed in: 0 or 1.
+	// SignedIn are arguments with which the exit code reports whether a person is signed in: 0 for yes, 1 for no.
 	SignedIn []string
-	// Keeps says how one that speaks the Agent Client Protocol goes on with its conversation, as tested.
+	// Keeps says how a program that speaks the Agent Client Protocol continued its conversation in a test.
 	Keeps string
-	// Costs reports whether it tells what it has cost, and Turns whether it takes a limit of turns.
+	// Costs reports whether the program reports its cost, and Turns whether it has options that limit turns and cost.
 	Costs, Turns bool
-	// Start returns its arguments, after the name, and variables that keep it from doing what nobody watches.
+	// Start returns the arguments after the program's name, and variables that turn off telemetry and updates.
 	Start func(Request) (args, env []string)
-	// Kind is the kind of a line of its standard output that counts for Read, of which only the last one does; "" if it does
-	// not count.
+	// Kind returns the kind of a line of standard output. Read needs only the last line of each kind. Kind returns "" for a
+	// line that Read does not need.
 	Kind func(line []byte) string
-	// Doing says in a few words what a line tells of what the program does, such as "runs go test"; empty if nothing.
+	// Doing returns a short text about what the program does according to a line, such as "runs go test"; "" if the line
+	// does not show it.
 	Doing func(line []byte) string
-	// Edits says what a line tells of edits.
+	// Edits returns the edits that a line reports.
 	Edits func(line []byte) []Change
-	// Record returns a line to add to those that count, with what the program's own files tell of it; nil is for a
-	// program without such files. env is the program's environment.
+	// Record returns a line for Read with facts from the program's own files, or nil if it finds none. Record is nil for a
+	// program without such files. env is the program's environment, and stdout has the lines that Kind has chosen.
 	Record func(env []string, stdout []byte) []byte
-	// Read reads the lines that count. code is the exit code.
+	// Read returns the report in the lines that Kind has chosen, and in those that [Lines] and Record add. code is the exit code.
 	Read func(stdout []byte, code int) Report
 }
 
-// Programs are the programs by their names.
+// Programs maps the names of the known programs to their facts.
 var Programs = map[string]*Program{"claude": claude, "codex": codex}
 
-// Speakers are programs that speak the Agent Client Protocol, by their names; any other may too. Of them is known how they
-// are installed, how a person signs in, and which version was tested, if they tell theirs.
+// Speakers maps the names of known programs that speak the Agent Client Protocol to how they are installed, how a person
+// signs in, and which version was tested, if the program reports its version. Other programs may speak the protocol too.
 var Speakers = map[string]*Program{
 	"claude-agent-acp": {Install: "npm install -g @zed-industries/claude-agent-acp", Keeps: copies,
 		SignIn: "run claude once and sign in, or set ANTHROPIC_API_KEY and name it with inherit"},
@@ -180,8 +182,8 @@ const copies = "goes on with a copy of its conversation"
 // Names lists the programs.
 func Names() []string { return []string{"claude", "codex"} }
 
-// each calls f with each line of the output that is a JSON object; other lines are passed over, as programs print
-// warnings among them. f returns false to end.
+// each calls f with each line of the output that is a JSON object. It ignores other lines, because programs print warnings
+// among them.
 func each(stdout []byte, f func(line []byte)) {
 	for line := range bytes.Lines(stdout) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] == '{' && json.Valid(line) {
@@ -190,19 +192,20 @@ func each(stdout []byte, f func(line []byte)) {
 	}
 }
 
-// longest is the longest line that is read, in bytes. What a tool has answered can be longer; no line that counts is.
+// longest is the longest line that is read, in bytes. A line with the result of a tool can be longer, but no line that Read
+// needs.
 const longest = 1 << 20
 
-// Lines keeps the lines of a program that count, of each kind the last, and the names of the files that it edits. It drops
-// the rest.
+// Lines is a writer for the output of a program. It keeps the lines that [Program.Read] needs, which are the last of each
+// kind, and the names of the files that the program edits. It drops the rest.
 type Lines struct {
 	Program string
 	Dir     string       // the absolute path of the folder in which the program works
 	Heard   func()       // called at each write; nil is allowed
-	Doing   func(string) // called with what the program does, as it says; nil is allowed
+	Doing   func(string) // called with what the program reports that it does; nil is allowed
 
-	line   []byte // that has begun
-	long   bool   // it is too long, and dropped
+	line   []byte // the line that is not complete yet
+	long   bool   // line is too long, and is dropped
 	kept   []keptLine
 	edited *edited
 }
@@ -212,7 +215,7 @@ type keptLine struct {
 	line []byte
 }
 
-// Write takes output of the program. It never fails.
+// Write reads output of the program. It never returns an error.
 func (l *Lines) Write(p []byte) (int, error) {
 	if l.Heard != nil {
 		l.Heard()
@@ -235,7 +238,7 @@ func (l *Lines) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// read takes a whole line.
+// read handles a complete line.
 func (l *Lines) read() {
 	if kind := Programs[l.Program].Kind(l.line); kind != "" {
 		l.kept = append(slices.DeleteFunc(l.kept, func(k keptLine) bool { return k.kind == kind }), keptLine{kind, bytes.Clone(l.line)})
@@ -253,7 +256,8 @@ func (l *Lines) read() {
 	}
 }
 
-// Kept ends the last line, and returns the lines that count; if there are any, with one of the files.
+// Kept takes the last line as complete, and returns the kept lines. If there are any, it adds a line with the files that the
+// program has edited.
 func (l *Lines) Kept() (all []byte) {
 	if len(l.line) > 0 && !l.long {
 		l.read()
@@ -268,7 +272,7 @@ func (l *Lines) Kept() (all []byte) {
 	return all
 }
 
-// doing puts a verb before what something is done to; empty without that.
+// doing returns a verb and its object as text, or "" if the object is empty.
 func doing(verb, what string) string {
 	if what == "" {
 		return ""
@@ -276,21 +280,21 @@ func doing(verb, what string) string {
 	return verb + " " + what
 }
 
-// unknown is the usage of requests that nobody has counted.
+// unknown returns an estimated usage of so many calls, at least one, for a program that does not report its usage.
 func unknown(calls int) budget.Usage {
 	return budget.Usage{Calls: int64(max(1, calls)), Estimated: true}
 }
 
-// noAccess are the statuses of a server for somebody who is not signed in or has no credit.
+// noAccess lists the HTTP statuses for a person who is not signed in or has no credit.
 var noAccess = []int{401, 402, 403}
 
-// isLimit reports whether a server that answers with a status takes no more requests for now.
+// isLimit reports whether an HTTP status means that the server accepts no requests for now.
 func isLimit(status int) bool { return status == 429 || status == 529 }
 
-// farthest bounds what a program says of times: nobody waits for longer.
+// farthest is the longest duration that is believed if a program reports it.
 const farthest = 366 * 24 * time.Hour
 
-// milliseconds is a duration that a program reports; 0 if that makes no sense.
+// milliseconds returns the duration that a program reports in milliseconds; 0 if the number is not plausible.
 func milliseconds(ms float64) time.Duration {
 	if !(ms > 0 && ms < float64(farthest.Milliseconds())) {
 		return 0
@@ -298,7 +302,7 @@ func milliseconds(ms float64) time.Duration {
 	return time.Duration(ms * float64(time.Millisecond))
 }
 
-// epoch is a time that a program reports in seconds since 1970; zero if that makes no sense.
+// epoch returns the time that a program reports in seconds since 1970; zero if the number is not plausible.
 func epoch(seconds float64) time.Time {
 	if !(seconds > 0 && seconds < 1<<40) {
 		return time.Time{}
@@ -306,7 +310,7 @@ func epoch(seconds float64) time.Time {
 	return time.Unix(int64(seconds), 0).UTC()
 }
 
-// distinct are the texts, each once, in the order of their first place.
+// distinct returns the texts without repetitions, in the order in which they first occur.
 func distinct(texts []string) (out []string) {
 	for _, t := range texts {
 		if !slices.Contains(out, t) {

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Bounds of what is kept of edits.
+// Bounds of the data about edits that is kept.
 const (
 	mostFiles   = 1000
 	mostOpen    = 200  // edits that have not ended
@@ -16,16 +16,18 @@ const (
 	longestID   = 200
 )
 
-// Change is what a line tells of an edit: that one of an ID begins, that it ends, or, without an ID, that it was done.
+// Change is the fact about an edit that a line reports. With an ID and a path, the edit begins. With an ID and no path, the edit
+// with that ID ends. With a path and no ID, the edit is done.
 type Change struct {
 	ID, Path string // an edit that ends has no path
 	Failed   bool
 }
 
-// Folder is a folder in which a program works: its absolute path, and where that leads.
+// Folder is the folder in which a program works. It has the folder's absolute path, and the path without symbolic links if
+// that is another one.
 type Folder []string
 
-// NewFolder returns the folder of an absolute path.
+// NewFolder returns the folder with an absolute path.
 func NewFolder(dir string) Folder {
 	if real, err := filepath.EvalSymlinks(dir); err == nil && real != dir {
 		return Folder{dir, real}
@@ -33,8 +35,8 @@ func NewFolder(dir string) Folder {
 	return Folder{dir}
 }
 
-// Below returns a path relative to the folder, or an absolute one that is not in it. It reads the path only: a link in the
-// folder can lead out of it.
+// Below returns path relative to the folder if it is in the folder, and else as an absolute path. in reports whether it is.
+// Below does not follow links, so a path that is in the folder can lead out of it by a link.
 func (f Folder) Below(path string) (_ string, in bool) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(f[0], path)
@@ -93,7 +95,7 @@ func (e *edited) take(c Change) {
 	}
 }
 
-// line is the line with all files.
+// line returns the line of [filesLine] with all files, or nil if it cannot be encoded.
 func (e *edited) line() []byte {
 	data, err := json.Marshal(filesLine{Type: filesRecord, Files: append([]string{}, e.report.Files...), More: e.report.MoreFiles})
 	if err != nil {

@@ -10,27 +10,27 @@ import (
 	"github.com/refrain-dev/refrain/agent/taskagent/internal/commandrule"
 )
 
-// SpeakerEnv returns variables for a program that speaks the Agent Client Protocol, with which it runs the commands of rules
-// and no others. Most programs ask for each command over the protocol and need none. opencode runs every command unless a
-// rule of its own forbids it, and ends its turn when a request is rejected.
+// SpeakerEnv returns variables that make a program with the Agent Client Protocol run only the commands of rules and those
+// of [commandrule.Looking]. Most programs need no variables, because they ask over the protocol for each command. opencode
+// needs them, because it runs every command that its own rules do not forbid, and ends its turn when a request is rejected.
 func SpeakerEnv(program string, rules *commandrule.Rules) []string {
 	if filepath.Base(program) != "opencode" {
 		return nil
 	}
-	// opencode does not look at redirections, so commands that print any text are not among these.
+	// opencode does not check redirections, so commands that could write any text into a file are left out.
 	allowed := slices.DeleteFunc(commandrule.Looking(), func(c string) bool { return c == "echo" || c == "cat" })
 	bash := ordered{{"*", "deny"}}
 	for _, prefix := range append(append(allowed, "cd"), rules.Prefixes()...) {
 		bash = append(bash, [2]string{prefix, "allow"}, [2]string{prefix + " *", "allow"})
 	}
 	data, err := json.Marshal(map[string]any{"edit": "allow", "external_directory": "deny", "bash": bash})
-	if err != nil { // only text
+	if err != nil { // cannot happen: the value has only texts
 		panic(err)
 	}
 	return []string{"OPENCODE_PERMISSION=" + string(data)}
 }
 
-// ordered is a JSON object whose last matching rule counts, so its order does.
+// ordered is a JSON object whose order matters, because the last matching rule counts.
 type ordered [][2]string
 
 // MarshalJSON writes the pairs in their order.

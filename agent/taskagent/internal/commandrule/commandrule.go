@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package commandrule decides which shell commands a coding agent may run. A rule is written as a command line, such as the
-// one that checks the agent's work:
+// Package commandrule decides which shell commands a coding agent may run. A rule is a command line, for example the command
+// that checks the agent's work:
 //
 //	rules := commandrule.New("go vet ./... && go test ./...")
 //	rules.Prefixes()                            // go vet, go test
 //	rules.Allow("cd sub && go test -v 2>&1 | tail", inside) // true
 //	rules.Allow("go test; curl example.com", inside)        // false
 //
-// A rule restrains a program that means well. It is no sandbox: go test runs the code that the agent has written.
+// A rule guides a program that means well. It is no sandbox, because go test runs the code that the agent has written.
 package commandrule
 
 import (
@@ -23,11 +23,11 @@ import (
 type Rules struct {
 	prefixes [][]string // the first words of a command
 	exact    []string   // whole command lines
-	assigned []string   // NAME=value before a command of a line
+	assigned []string   // the assignments NAME=value before commands
 }
 
-// New returns the rules of command lines. Each simple command of a line may be run with any arguments after its first words.
-// A line may be run only as it stands if it has a substitution or an input text, or cannot be parsed.
+// New returns the rules for command lines. Each simple command of a line may be run with any arguments after its first words.
+// A line that has a substitution or a here-document, or that cannot be parsed, may be run only exactly as it is written.
 func New(lines ...string) *Rules {
 	r := new(Rules)
 	for _, line := range lines {
@@ -69,7 +69,7 @@ func (r *Rules) Prefixes() (all []string) {
 	return all
 }
 
-// Exact returns command lines that may be run as they stand.
+// Exact returns command lines that may be run exactly as they are written.
 func (r *Rules) Exact() (all []string) {
 	for _, line := range r.exact {
 		if !strings.ContainsAny(line, "\r\n") {
@@ -92,17 +92,17 @@ func (r *Rules) Programs() (all []string) {
 	return all
 }
 
-// Looking returns commands that change nothing, which every agent may run.
+// Looking returns the first words of commands that only read or print, which every agent may run.
 func Looking() []string {
 	return []string{"cat", "echo", "grep", "head", "ls", "pwd", "tail", "true", "wc", "git status", "git diff", "git log", "git show"}
 }
 
-// Allow reports whether an agent may run a command line. inside reports whether a path is in the folder in which it works.
+// Allow reports whether an agent may run a command line. inside reports whether a path is in the agent's folder.
 func (r *Rules) Allow(line string, inside func(path string) bool) bool {
 	return r.allow(line, inside, 3)
 }
 
-// allow is Allow for a line that may be the argument of depth shells.
+// allow is Allow for a line that may contain a shell which runs a line, up to depth levels deep.
 func (r *Rules) allow(line string, inside func(string) bool, depth int) bool {
 	line = strings.TrimSpace(line)
 	if slices.Contains(r.exact, line) {
@@ -120,7 +120,7 @@ func (r *Rules) allow(line string, inside func(string) bool, depth int) bool {
 		case *syntax.CallExpr:
 			ok = ok && r.call(n, inside, depth)
 		case *syntax.FuncDecl, *syntax.DeclClause, *syntax.LetClause, *syntax.CoprocClause, *syntax.ArithmCmd:
-			ok = false // the words of a command may mean something else afterwards
+			ok = false // these can change what the words of a later command mean
 		}
 		return ok
 	})
@@ -163,10 +163,10 @@ func (r *Rules) call(c *syntax.CallExpr, inside func(string) bool, depth int) bo
 	return false
 }
 
-// harmless are variables whose values choose no code to run.
+// harmless lists variables whose values cannot make a program run other code.
 var harmless = []string{"CGO_ENABLED", "CI", "FORCE_COLOR", "GOMAXPROCS", "LANG", "LC_ALL", "NO_COLOR", "RUST_BACKTRACE", "TZ"}
 
-// safe reports whether a redirection reads, copies a descriptor, or writes a file of the folder.
+// safe reports whether a redirection only reads, copies a descriptor, or writes to /dev/null or to a file in the folder.
 func safe(r *syntax.Redirect, inside func(string) bool) bool {
 	switch r.Op {
 	case syntax.RdrIn, syntax.DplIn, syntax.WordHdoc:
@@ -186,7 +186,7 @@ func parse(line string) (*syntax.File, error) {
 	return syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
 }
 
-// dynamic reports whether a line runs text that stands in no simple command of it, or has a text as the input of one.
+// dynamic reports whether a line has a command or process substitution, or a here-document.
 func dynamic(file *syntax.File) (is bool) {
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
@@ -211,7 +211,7 @@ func calls(file *syntax.File) (all []*syntax.CallExpr) {
 	return all
 }
 
-// texts returns the first words of a command, up to one whose text the shell computes. The home folder is such a text.
+// texts returns the words of a command up to the first one whose text the shell computes, such as a variable or "~".
 func texts(args []*syntax.Word) (all []string) {
 	for _, w := range args {
 		text, ok := literal(w)
@@ -223,7 +223,7 @@ func texts(args []*syntax.Word) (all []string) {
 	return all
 }
 
-// literal returns the text of a word without its quotes, if it stands there. A nil word is empty.
+// literal returns the text of a word without its quotes. It returns false if the shell computes the text. A nil word is empty.
 func literal(w *syntax.Word) (string, bool) {
 	if w == nil {
 		return "", true
@@ -256,7 +256,8 @@ func literal(w *syntax.Word) (string, bool) {
 	return b.String(), true
 }
 
-// unquote writes a text without the backslashes that quote. In double quotes they quote only some characters.
+// unquote writes a text without the backslashes that quote a character. In double quotes (double) a backslash quotes only some
+// characters.
 func unquote(b *strings.Builder, text string, double bool) {
 	for i := 0; i < len(text); i++ {
 		if text[i] == '\\' && i+1 < len(text) && (!double || strings.IndexByte("\"\\$`\n", text[i+1]) >= 0) {
@@ -268,7 +269,7 @@ func unquote(b *strings.Builder, text string, double bool) {
 	}
 }
 
-// unwrapped removes timeout and its time, which run the words after them.
+// unwrapped returns the words without a leading "timeout TIME", because that command runs the words after it.
 func unwrapped(words []string) []string {
 	if len(words) > 2 && words[0] == "timeout" && words[1] != "" && words[1][0] >= '0' && words[1][0] <= '9' {
 		return words[2:]
@@ -276,23 +277,25 @@ func unwrapped(words []string) []string {
 	return words
 }
 
-// The programs whose first word alone says too much, because what they run stands in their arguments.
+// Programs by the number of first words that a rule for them needs. A rule of the program's name alone would allow too much
+// for most of them, because their arguments decide what they run.
 var (
-	// Runners run any other program, or the text of an argument. They may be run as they stand.
+	// Runners run any other program, the text of an argument, or change files. They may be run only as they are written.
 	runners = []string{".", "bash", "bun", "bunx", "command", "curl", "dash", "deno", "docker", "doas", "env", "eval", "exec", "find", "fish",
 		"kubectl", "ksh", "nice", "nohup", "npx", "parallel", "podman", "rm", "sh", "source", "ssh", "stdbuf", "su", "sudo", "tee", "time",
 		"timeout", "watch", "wget", "xargs", "zsh", "awk", "sed", "dd", "cp", "mv", "ln", "chmod", "chown"}
 	// Interpreters run a file or a text, or with -m a module.
 	interpreters = []string{"node", "perl", "php", "python", "python2", "python3", "ruby", "lua", "pypy", "pypy3"}
-	// Checkers have no subcommands: what follows their names are arguments.
+	// Checkers have no subcommands. All words after their names are arguments.
 	checkers = []string{"[", "test", "grep", "diff", "cmp", "pytest", "py.test", "jest", "vitest", "mocha", "eslint", "tsc", "mypy", "pylint", "flake8",
 		"phpunit", "rspec", "ctest", "gofmt", "shellcheck", "wc", "ls", "cat", "echo", "head", "tail", "true", "false", "pwd"}
-	// Subcommanded are programs that do anything, by the words after their names.
+	// Subcommanded programs need a subcommand, which decides what they do.
 	subcommanded = []string{"bundle", "cargo", "composer", "dotnet", "git", "go", "gradle", "gradlew", "just", "make", "mix", "mvn", "mvnw", "npm",
 		"pip", "pip3", "pipenv", "pnpm", "poetry", "rake", "task", "uv", "yarn", "bazel", "gmake", "ninja", "rustup", "sbt", "swift", "zig"}
 )
 
-// prefixOf returns the first words of a command that may have other arguments; nil if it may be run only as it stands.
+// prefixOf returns the first words of a command, after which other arguments are allowed. It returns nil if the command may be run
+// only as it is written.
 func prefixOf(words []string) []string {
 	if len(words) == 0 || words[0] == "" || words[0] == "cd" {
 		return nil
@@ -319,7 +322,7 @@ func prefixOf(words []string) []string {
 	return words[:n]
 }
 
-// plain reports whether a text has no character that programs give a meaning in their lists of commands.
+// plain reports whether a text is not empty and has no character with a special meaning in the command lists of coding agents.
 func plain(text string) bool {
 	return text != "" && !strings.ContainsAny(text, "\r\n()*?\"'\\$`{}[],;&|<>")
 }

@@ -15,26 +15,27 @@ type event struct {
 
 // goTest is a test, or a package.
 type goTest struct {
-	status string // pass, fail or skip; "" if it has not ended
-	said   strings.Builder
-	parent bool // it has subtests
-	fell   bool // one of them did
+	status string          // pass, fail or skip; "" if it has not ended
+	said   strings.Builder // its output
+	parent bool            // it has subtests
+	fell   bool            // one of its subtests has failed
 }
 
 type goPackage struct {
 	goTest
-	begun, finished bool // its program has told the result itself
+	begun, finished bool // go test has reported an event of the package; the test program has printed PASS or FAIL
 	tests           map[string]*goTest
-	names           []string // in order
+	names           []string // the names of the tests, in the order in which they began
 }
 
-// maxName is how many bytes of a test's name count.
+// maxName is the number of bytes of a test's name that are read.
 const maxName = 1000
 
-// goJSON counts the tests of all packages. Lines of other programs are left out. A test that has subtests is counted only if
-// it failed and none of them did. One without a result has the result of a package that passed, and failed otherwise. A
-// package that failed without a result of its program, because it did not build, has panicked or was ended, is broken; it
-// counts as a failed test unless one of its tests failed.
+// goJSON counts the tests of all packages. It ignores lines of other programs. A test that has subtests counts only if it
+// failed and none of its subtests did. A test without a result counts as passed if its package passed, and as failed
+// otherwise. A package that failed is broken if its test program did not print its result, because it did not build, has
+// panicked or was killed, or if none of its tests failed. A failed package counts as a failed test only if none of its tests
+// failed.
 func goJSON(text string) (*Result, error) {
 	packages, names := make(map[string]*goPackage), []string(nil)
 	of := func(name string) *goPackage {
@@ -51,7 +52,7 @@ func goJSON(text string) (*Result, error) {
 		if start < 0 || json.Unmarshal([]byte(line[start:]), &ev) != nil || ev.Action == "" {
 			continue
 		}
-		if ev.Package == "" { // of the compiler
+		if ev.Package == "" { // an event of the build
 			name, _, _ := strings.Cut(ev.ImportPath, " ")
 			if ev.Action == "build-output" && name != "" {
 				of(name).said.WriteString(ev.Output)
@@ -86,7 +87,7 @@ func (p *goPackage) add(ev *event) {
 	}
 	switch ev.Action {
 	case "pass", "skip", "fail":
-		if t.status != "fail" { // of several runs
+		if t.status != "fail" { // if a test runs several times, a failure counts
 			t.status = ev.Action
 		}
 		if t.status == "pass" {
@@ -103,7 +104,8 @@ func (p *goPackage) add(ev *event) {
 	}
 }
 
-// under notes a test in those that it is a subtest of. A name may consist of slashes.
+// under marks the tests that have the given test as a subtest; fell reports that it has failed. Each slash in a name may
+// separate a test from its subtest.
 func (p *goPackage) under(name string, fell bool) {
 	for i, b := range []byte(name) {
 		if b != '/' {
@@ -115,7 +117,7 @@ func (p *goPackage) under(name string, fell bool) {
 	}
 }
 
-// count adds the tests of the package, and returns what those have said that failed.
+// count adds the tests of the package to c, and returns the output of the tests that failed.
 func (p *goPackage) count(c *Counts) (parts []string) {
 	passed := p.status == "pass" || p.status == "skip"
 	failed := false

@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// maxDepth is how deep elements can be in each other.
+// maxDepth is the largest depth of nested elements.
 const maxDepth = 1000
 
-// junit counts the test cases of all suites, at any depth, in a text with one or more XML documents and other words around
-// them. Entities of a DTD are not known, and nothing outside of the text is read. A suite that reports errors and has no
-// test cases is broken. One whose own numbers cannot be true is an error.
+// junit counts the test cases of all suites, at any depth, in a text that has one or more XML documents and may have other text
+// around them. It does not read a DTD or anything outside the text. A suite that reports errors and has no test cases is broken;
+// each of these errors counts as a failed test. A suite with impossible numbers is an error.
 func junit(text string) (*Result, error) {
 	j := &junitReader{text: text}
 	found := false
@@ -46,26 +46,26 @@ type junitReader struct {
 	parts  []string
 
 	depth   int
-	inCase  int // depth of the test case; 0 is none
-	status  string
-	name    string
-	told    strings.Builder // about its failure
-	telling bool
+	inCase  int             // the depth of the test case that is being read; 0 outside a test case
+	status  string          // of that test case: fail, skip or ""
+	name    string          // of that test case
+	told    strings.Builder // the text about its failure
+	telling bool            // the reader is in that text
 }
 
 type suite struct {
-	at                      int   // where it begins, in bytes
-	tests, failures, errors int64 // that it says it has
-	cases                   int64 // that it has
+	at                      int   // the offset of its beginning in the text, in bytes
+	tests, failures, errors int64 // the numbers in its attributes
+	cases                   int64 // the number of test cases that were read in it
 }
 
-// place is where something in the text begins.
+// place returns the line and the column of an offset in the text.
 func (j *junitReader) place(at int) string {
 	before := j.text[:at]
 	return fmt.Sprintf("line %d, column %d", 1+strings.Count(before, "\n"), at-strings.LastIndex(before, "\n"))
 }
 
-// document reads the element at a place with all that is in it, and returns its length.
+// document reads the element at an offset with everything in it, and returns its length in bytes.
 func (j *junitReader) document(from int) (int, error) {
 	d := xml.NewDecoder(strings.NewReader(j.text[from:]))
 	for {
@@ -100,6 +100,7 @@ func (j *junitReader) document(from int) (int, error) {
 	}
 }
 
+// begin handles the start of an element at an offset. It returns an error for a suite whose numbers cannot be read.
 func (j *junitReader) begin(t *xml.StartElement, at int) error {
 	attr := func(name string) string {
 		for _, a := range t.Attr {
@@ -148,6 +149,7 @@ func (j *junitReader) begin(t *xml.StartElement, at int) error {
 	return nil
 }
 
+// end handles the end of an element. It counts a test case, and adds the test cases of a suite to those of the suite around it.
 func (j *junitReader) end(name string) error {
 	switch {
 	case j.inCase > 0 && j.depth == j.inCase+1:

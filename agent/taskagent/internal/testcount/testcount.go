@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testcount counts the tests in what test programs print.
+// Package testcount counts the tests in the output of test programs.
 //
 //	got, err := testcount.Of(testcount.GoJSON, stdout)
 //	got.Counts.Map() // {passed: 41, failed: 2, …}
@@ -16,31 +16,31 @@ import (
 
 // The formats.
 const (
-	GoJSON  = "go_json" // of go test -json
-	JUnit   = "junit"   // XML
+	GoJSON  = "go_json" // the output of go test -json
+	JUnit   = "junit"   // XML in JUnit's format
 	Numbers = "counts"  // a JSON object with passed, failed and skipped
 )
 
 // Formats lists the formats.
 func Formats() []string { return []string{GoJSON, JUnit, Numbers} }
 
-// Counts are numbers of tests. A test that has subtests is counted by these.
+// Counts has numbers of tests. A test that has subtests is not counted itself, unless it failed and none of them did.
 type Counts struct {
 	Passed, Failed, Skipped int64
-	// Broken are the packages or suites, each also one that failed, that did not build, or ended before they had run all
-	// of their tests. With any, the total says nothing about how many tests there are.
+	// Broken is the number of packages that did not build or did not run to the end, and of errors of suites that have no
+	// test cases. If it is not zero, the number of tests is not known.
 	Broken int64
-	// Before are the counts of the start of the run, which no agent can have changed; nil if they are not known.
+	// Before has the numbers at the start of the run, which no agent can have changed; nil if they are not known.
 	Before *Declared
 }
 
-// Declared are numbers of tests that were not run.
+// Declared has numbers of tests that a program reports without running them.
 type Declared struct{ Total, Skipped int64 }
 
-// Result is what a program has said about its tests.
+// Result has the counts of tests, and a text about them.
 type Result struct {
 	Counts
-	Said string // the sum, and what the tests that failed have printed
+	Said string // a line with the counts, and the output of the tests that failed; at most about 16 KiB
 }
 
 // Map returns the counts as a value of the state: passed, failed, skipped, total, broken if it is not zero, and, if there
@@ -63,8 +63,8 @@ func (r *Result) Map() map[string]any {
 	return m
 }
 
-// Of counts the tests in an output of a format. An output in which nothing can be counted, and one that was cut off, is an
-// error.
+// Of counts the tests in an output of the given format. It returns an error if there is nothing to count, or if an output
+// of JUnit or Numbers was cut off. In an output of GoJSON that was cut off, the package without a result counts as broken.
 func Of(format, text string) (*Result, error) {
 	switch format {
 	case GoJSON:
@@ -78,6 +78,7 @@ func Of(format, text string) (*Result, error) {
 // most is the largest number of tests that a program may report.
 const most = 1e9
 
+// numbers reads counts that a program has printed as one JSON object.
 func numbers(text string) (*Result, error) {
 	var m map[string]any
 	d := json.NewDecoder(strings.NewReader(text))
@@ -112,10 +113,10 @@ func numbers(text string) (*Result, error) {
 	return r, nil
 }
 
-// maxSaid is how many bytes of a program's words are kept.
+// maxSaid is the largest size of Result.Said, in bytes.
 const maxSaid = 16 << 10
 
-// said begins with the sum, and has as much of the parts as there is room for.
+// said sets r.Said to a line with the counts, followed by the parts up to maxSaid bytes.
 func (r *Result) said(parts []string) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d passed, %d failed, %d skipped", r.Passed, r.Failed, r.Skipped)
