@@ -31,8 +31,8 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// Where clients of the Agent2Agent protocol are served: each definition is an agent, in version 1.0 below
-// a2aNow and in 0.3 below a2aPath.
+// The paths of the Agent2Agent protocol. Each definition is an agent. Version 1.0 is served below a2aNow, and version 0.3
+// below a2aPath.
 const (
 	a2aPath  = "/a2a/"
 	a2aNow   = a2aPath + "v1/"
@@ -68,7 +68,7 @@ func a2aRoutes() []wire.Route {
 	return all
 }
 
-// overA2A answers what a client sends to an agent. What the protocol says, its own SDK reads and writes.
+// overA2A answers a request to an agent. The SDK of the protocol decodes the request and encodes the response.
 func (s *Server) overA2A(w http.ResponseWriter, r *http.Request) error {
 	name, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, a2aPath), "/")
 	old := name != "v1"
@@ -119,7 +119,7 @@ func (s *Server) overA2A(w http.ResponseWriter, r *http.Request) error {
 	default:
 		h = a2asrv.NewRESTHandler(agent, options...)
 	}
-	r = r.WithContext(log.AttachLogger(r.Context(), slog.New(slog.DiscardHandler))) // that a client left is no error
+	r = r.WithContext(log.AttachLogger(r.Context(), slog.New(slog.DiscardHandler))) // the SDK would log that a client left
 	at := *r.URL
 	at.Path, at.RawPath = path, ""
 	r.URL = &at
@@ -127,8 +127,9 @@ func (s *Server) overA2A(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// oddTask is the ID of a task in a path, such as ../../x or none, that makes it no path of the protocol, and
-// the path with another ID in its place, so that the answer is one of the protocol. It is empty for other paths.
+// oddTask finds a task ID in a path that no run can have, such as ../../x or an empty one. It returns the ID and the path
+// with a harmless ID in its place, so that the SDK can answer that there is no such task. It returns empty texts for all
+// other paths.
 func oddTask(path string) (id, instead string) {
 	before, id, found := strings.Cut(path, "tasks/")
 	if !found || before != "" && before != "v1/" {
@@ -144,7 +145,7 @@ func oddTask(path string) (id, instead string) {
 	return id, before + "tasks/_" + verb
 }
 
-// knows reports whether there is an operation for a request.
+// knows reports whether the server has a route for a request.
 func (s *Server) knows(r *http.Request) bool {
 	method := r.Method
 	if method == http.MethodHead {
@@ -155,7 +156,7 @@ func (s *Server) knows(r *http.Request) bool {
 	})
 }
 
-// fitting is the error for a client that speaks another version of the protocol than its address.
+// fitting returns an error if a client speaks another version of the protocol than the one that its address serves.
 func fitting(old bool, version string) error {
 	want := "1."
 	if old {
@@ -168,12 +169,14 @@ func fitting(old bool, version string) error {
 		"address of each version", strings.TrimSuffix(want, ".")))
 }
 
+// panicked logs a panic of a handler of the SDK, and returns the error for the client.
 func (s *Server) panicked(v any) error {
 	s.cfg.Log.Error("a request panicked", "path", a2aPath, "panic", v, "stack", string(debug.Stack()))
 	return a2a.NewError(a2a.ErrInternalError, "the server failed with a panic; its log has the details")
 }
 
-// onlyCard is the card of a server with one definition. Its address names no version of the protocol: it is for both.
+// onlyCard sends the card of the agent if the server has exactly one definition. The path of this card names no version of
+// the protocol, so the card is in a form that clients of both versions can read.
 func (s *Server) onlyCard(w http.ResponseWriter, r *http.Request) error {
 	all, err := s.runs.Definitions()
 	if err != nil {
@@ -186,7 +189,7 @@ func (s *Server) onlyCard(w http.ResponseWriter, r *http.Request) error {
 	return s.sendCard(w, r, all[0].Name, true)
 }
 
-// sendCard sends the card of an agent, in the form of 1.0, or if old is set in one for clients of 0.3 too.
+// sendCard sends the card of an agent in the form of version 1.0. If old is true, the card also has the fields of 0.3.
 func (s *Server) sendCard(w http.ResponseWriter, r *http.Request, name string, old bool) error {
 	file, text, err := s.runs.Folder.Read(name)
 	if err != nil {
@@ -226,8 +229,8 @@ func (s *Server) sendCard(w http.ResponseWriter, r *http.Request, name string, o
 	return nil
 }
 
-// both returns a card in the form of 1.0 with what only that of 0.3 has. The SDK's own form for both has security schemes
-// that clients of 1.0 do not know.
+// both returns the card now, in the form of 1.0, plus the fields that only old has, in the form of 0.3. The SDK can also
+// make a card for both versions, but that one has security schemes that clients of 1.0 do not know.
 func both(now, old []byte) ([]byte, error) {
 	var card, more map[string]any
 	if err := errors.Join(json.Unmarshal(now, &card), json.Unmarshal(old, &more)); err != nil {
@@ -237,7 +240,7 @@ func both(now, old []byte) ([]byte, error) {
 	return progress.MarshalJSON(card)
 }
 
-// complement adds the members of an object that another one lacks, also in the objects in it.
+// complement adds to the object to the members of from that it lacks. It does the same in nested objects.
 func complement(to, from map[string]any) {
 	for key, v := range from {
 		has, known := to[key]
@@ -252,7 +255,7 @@ func complement(to, from map[string]any) {
 	}
 }
 
-// cardOf tells about the agent that a definition is. Its version changes with the text.
+// cardOf returns the card of the agent that a definition describes. The version in it changes with the definition's text.
 func cardOf(name, tag string, def *definition.Definition) *a2a.AgentCard {
 	about := cmp.Or(def.Description, "Runs "+def.Root.Shown()+".")
 	skill := a2a.AgentSkill{
@@ -260,7 +263,7 @@ func cardOf(name, tag string, def *definition.Definition) *a2a.AgentCard {
 		InputModes: []string{"text/plain"}, OutputModes: []string{"text/plain"},
 	}
 	if len(def.Inputs) > 0 {
-		text, _ := json.Marshal(def.Inputs) // what a definition can hold is JSON
+		text, _ := json.Marshal(def.Inputs) // cannot fail, because a definition has only JSON values
 		skill.Description += "\n\nBesides the text, a message can have one part of data, an object with values for " +
 			"these inputs: " + string(text)
 	}
@@ -278,7 +281,7 @@ func cardOf(name, tag string, def *definition.Definition) *a2a.AgentCard {
 	}
 }
 
-// fails returns an error in the form of the protocol.
+// fails returns err as an error of the protocol. It returns nil and context.Canceled unchanged, and logs internal errors.
 func (a *a2aAgent) fails(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -307,7 +310,7 @@ func (a *a2aAgent) fails(err error) error {
 	return a2a.NewError(kind, text).WithDetails(map[string]any{"type": p.Type})
 }
 
-// about is what the metadata of a task, of a status and of an artifact has, under "refrain".
+// about returns the metadata of a task or of a status: the run's row, under the key "refrain".
 func about(t *toldRun) map[string]any {
 	text, err := json.Marshal(t)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
 )
 
-// sendable refuses an address that cannot get notifications.
+// sendable returns an error if notifications cannot be sent to an address, or must not be.
 func (a *a2aAgent) sendable(c *a2a.PushConfig) error {
 	u, err := url.Parse(c.URL)
 	texts := []string{c.URL, c.Token, c.ID}
@@ -43,7 +43,7 @@ func (a *a2aAgent) sendable(c *a2a.PushConfig) error {
 	return nil
 }
 
-// shownPush returns an address as its client gets it: without the credentials, which it knows.
+// shownPush returns an address as the client gets it. The credentials are left out, because the client knows them.
 func shownPush(t *pushTarget) *a2a.PushConfig {
 	c := t.PushConfig
 	if c.Auth != nil {
@@ -52,7 +52,7 @@ func shownPush(t *pushTarget) *a2a.PushConfig {
 	return &c
 }
 
-// targets returns the addresses of a task of the definition.
+// targets returns the addresses that get the changes of a task. It fails if the task is not one of the definition.
 func (a *a2aAgent) targets(ctx context.Context, id a2a.TaskID) ([]*pushTarget, error) {
 	if err := a.mine(ctx, id); err != nil {
 		return nil, err
@@ -64,6 +64,7 @@ func (a *a2aAgent) targets(ctx context.Context, id a2a.TaskID) ([]*pushTarget, e
 	return rec.Targets, nil
 }
 
+// noTarget returns the problem that a task has no address with an ID.
 func noTarget(id string) error {
 	return problem.New(http.StatusNotFound, "no_push_config", "There is no such address for notifications", "%q", id)
 }
@@ -75,7 +76,7 @@ func (a *a2aAgent) GetTaskPushConfig(ctx context.Context, req *a2a.GetTaskPushCo
 		return nil, a.fails(err)
 	}
 	for _, t := range all {
-		if t.ID == req.ID || req.ID == "" && len(all) == 1 { // version 0.3 may leave the ID out
+		if t.ID == req.ID || req.ID == "" && len(all) == 1 { // a client of version 0.3 may omit the ID
 			return shownPush(t), nil
 		}
 	}
@@ -95,7 +96,8 @@ func (a *a2aAgent) ListTaskPushConfigs(ctx context.Context, req *a2a.ListTaskPus
 	return out, nil
 }
 
-// CreateTaskPushConfig adds an address to a task. It gets the task as it is, and then at each change of its state.
+// CreateTaskPushConfig adds an address to a task. The server sends the task to this address at once, and then at each
+// change of the task's state.
 func (a *a2aAgent) CreateTaskPushConfig(ctx context.Context, c *a2a.PushConfig) (*a2a.PushConfig, error) {
 	err := a.mine(ctx, c.TaskID)
 	if err == nil {
@@ -118,7 +120,7 @@ func (a *a2aAgent) DeleteTaskPushConfig(ctx context.Context, req *a2a.DeleteTask
 	err := a.s.pushes.change(context.WithoutCancel(ctx), string(req.TaskID), func(rec *pushRecord) error {
 		left := slices.DeleteFunc(slices.Clone(rec.Targets), func(t *pushTarget) bool { return t.ID == req.ID })
 		if len(left) == len(rec.Targets) {
-			return errSame // as the protocol says, this is no error
+			return errSame // the protocol says that an unknown ID is not an error
 		}
 		rec.Targets = left
 		return nil

@@ -30,13 +30,13 @@ import (
 // said is the content of a message.
 type said struct {
 	text     string
-	data     any // nil: none
-	hasData  bool
-	question string // which it answers, by the metadata; empty: the first one
-	reason   string
+	data     any    // the value of its part of data
+	hasData  bool   // the message has a part of data
+	question string // the ID of the question that it answers, from its metadata; "" means the first question
+	reason   string // the comment on the answer, from its metadata
 }
 
-// read reads a message. It takes words and data, and no files.
+// read checks a message and returns its content. It accepts text and one part of data, and refuses files.
 func (a *a2aAgent) read(req *a2a.SendMessageRequest) (*said, error) {
 	m := req.Message
 	switch {
@@ -90,8 +90,8 @@ func (a *a2aAgent) read(req *a2a.SendMessageRequest) (*said, error) {
 	return out, nil
 }
 
-// take does what a message asks for: it starts a run, or answers a question. The same message does it
-// once. wrong says why an answer was none.
+// take carries out a message: it starts a run, or answers a question of the run that the message names. If a client sends
+// the same message again, take does nothing more and returns the same run. wrong says why an answer was not accepted.
 func (a *a2aAgent) take(ctx context.Context, req *a2a.SendMessageRequest) (id, wrong string, err error) {
 	what, err := a.read(req)
 	if err != nil {
@@ -186,7 +186,7 @@ func (a *a2aAgent) answer(ctx context.Context, m *a2a.Message, what *said) (wron
 		q := &open[i]
 		value := operations.Said(q, what.text)
 		if what.hasData {
-			value, _ = json.Marshal(what.data) // it was JSON
+			value, _ = json.Marshal(what.data) // cannot fail, because it was decoded from JSON
 			if q.Kind == mark.AskForm {
 				value = operations.Said(q, string(value))
 			}
@@ -205,7 +205,8 @@ func (a *a2aAgent) answer(ctx context.Context, m *a2a.Message, what *said) (wron
 	return wrong, err
 }
 
-// answered reports whether a message has answered a question of a run before, and how the run stands.
+// answered reports whether a message has answered a question of a run already. If it has not, answered also returns the
+// status of the run.
 func (a *a2aAgent) answered(ctx context.Context, id, message string) (bool, mark.RunStatus, error) {
 	view, err := a.s.runs.Brief(ctx, id, 0)
 	if err != nil {
@@ -247,8 +248,8 @@ func accepted(q *mark.Question) string {
 	return "a text"
 }
 
-// SendMessage takes a message, and waits until the run has ended, is paused or asks a person, unless the
-// client wants an answer at once.
+// SendMessage carries out a message, and waits until the run has ended, is paused or asks a person, unless the client
+// wants the task at once.
 func (a *a2aAgent) SendMessage(ctx context.Context, req *a2a.SendMessageRequest) (a2a.SendMessageResult, error) {
 	task, err := a.send(ctx, req)
 	if err != nil {
@@ -257,13 +258,14 @@ func (a *a2aAgent) SendMessage(ctx context.Context, req *a2a.SendMessageRequest)
 	return task, nil
 }
 
+// send does what SendMessage does, and returns its error unchanged.
 func (a *a2aAgent) send(ctx context.Context, req *a2a.SendMessageRequest) (*a2a.Task, error) {
 	var config a2a.SendMessageConfig
 	if req.Config != nil {
 		config = *req.Config
 	}
 	if !config.ReturnImmediately {
-		leave, err := a.s.place(ctx) // before anything is done
+		leave, err := a.s.place(ctx) // before take, so that a request that is refused has changed nothing
 		if err != nil {
 			return nil, err
 		}
@@ -291,14 +293,14 @@ func (a *a2aAgent) send(ctx context.Context, req *a2a.SendMessageRequest) (*a2a.
 	return task, nil
 }
 
-// objects puts why an answer was none into a task that still waits for one.
+// objects puts the text wrong, which says why an answer was not accepted, into a task that still waits for an answer.
 func objects(task *a2a.Task, wrong string) {
 	if wrong != "" && task.Status.State == a2a.TaskStateInputRequired {
 		task.Status.Message = says(wrong, task.TaskInfo())
 	}
 }
 
-// SendStreamingMessage takes a message, and reports changes until the task has ended or asks.
+// SendStreamingMessage carries out a message, and yields the changes of the task until it has ended or asks a question.
 func (a *a2aAgent) SendStreamingMessage(ctx context.Context, req *a2a.SendMessageRequest) iter.Seq2[a2a.Event, error] {
 	return a.telling(ctx, func() (id, wrong string, messages *int, err error) {
 		if req.Config != nil {
@@ -309,15 +311,16 @@ func (a *a2aAgent) SendStreamingMessage(ctx context.Context, req *a2a.SendMessag
 	})
 }
 
-// SubscribeToTask reports changes of a task until it has ended or asks. If it already has, SubscribeToTask
-// reports that.
+// SubscribeToTask yields a task and its changes until the task has ended or asks a question. If it already has,
+// SubscribeToTask yields only the task.
 func (a *a2aAgent) SubscribeToTask(ctx context.Context, req *a2a.SubscribeToTaskRequest) iter.Seq2[a2a.Event, error] {
 	return a.telling(ctx, func() (id, wrong string, messages *int, err error) {
 		return string(req.ID), "", nil, a.mine(ctx, req.ID)
 	})
 }
 
-// telling tells of the task that begin names.
+// telling yields the task whose ID begin returns, and then its changes: see tell. It calls begin after it has a place
+// among the streams.
 func (a *a2aAgent) telling(ctx context.Context,
 	begin func() (id, wrong string, messages *int, err error)) iter.Seq2[a2a.Event, error] {
 	return func(yield func(a2a.Event, error) bool) {
@@ -327,7 +330,7 @@ func (a *a2aAgent) telling(ctx context.Context,
 			return !left
 		}
 		err := func() error {
-			leave, err := a.s.place(ctx) // before anything is done
+			leave, err := a.s.place(ctx) // before begin, so that a request that is refused has changed nothing
 			if err != nil {
 				return err
 			}
@@ -349,14 +352,14 @@ func (a *a2aAgent) telling(ctx context.Context,
 	}
 }
 
-// errLeft says that the client has left.
+// errLeft reports that the client has left.
 var errLeft = errors.New("the client has left")
 
-// tell tells the task as it is, then each iteration and each change of its state, at most ten times a
-// second, and in the end the answer. A run that is paused may go on, so the client stays.
+// tell passes the present task to say, then each iteration and each change of the task's state, at most ten times a second,
+// and at the end the answer. It does not return when the run is paused, because the run may continue.
 func (a *a2aAgent) tell(ctx context.Context, f *feed, wrong string, messages *int, say func(a2a.Event) bool) error {
 	known := f.passed().iterations
-	_, _, changed, _, err := f.take(math.MaxInt64) // before the look at the task, lest a change falls in between
+	_, _, changed, _, err := f.take(math.MaxInt64) // before the task is read, so that no later change is missed
 	if err != nil {
 		return err
 	}

@@ -28,14 +28,14 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// a2aAgent is a definition as an agent of the Agent2Agent protocol. A task is a run, and its ID that of
-// the run: all that is told of it is in the store.
+// a2aAgent is a definition as an agent of the Agent2Agent protocol. A task is a run and has the ID of the run. All
+// information about a task comes from the store. An a2aAgent serves one request.
 type a2aAgent struct {
 	s    *Server
-	name string
-	err  error // why it answers nothing
-	old  bool  // the client speaks version 0.3
-	runs string
+	name string // of the definition
+	err  error  // the error with which it answers every call; nil if the request is valid
+	old  bool   // the client speaks version 0.3
+	runs string // the cached result of runName; "" before the first call
 }
 
 // runName returns the name of the definition's runs.
@@ -51,7 +51,7 @@ func (a *a2aAgent) runName() string {
 	return a.runs
 }
 
-// mine fails if there is no such run of the definition.
+// mine returns an error if the task is not a run of the definition.
 func (a *a2aAgent) mine(ctx context.Context, id a2a.TaskID) error {
 	if a.err != nil {
 		return a.err
@@ -70,17 +70,17 @@ func (a *a2aAgent) mine(ctx context.Context, id a2a.TaskID) error {
 	return problem.NoRun(string(id), supervisor.ErrNotFound)
 }
 
-// The ID of a task that a client has put into a context says so, so that the tasks of a context are found
-// without a look into the logs of others.
+// ofContext is the prefix of the ID of a task for which the client named a context. Because the ID shows this, the server
+// finds the tasks of a context without reading the logs of other tasks.
 const ofContext = "t_"
 
-// taskIn begins the ID of all tasks of a context.
+// taskIn returns the prefix of the IDs of all tasks of a context.
 func taskIn(context string) string {
 	sum := sha256.Sum256([]byte("context " + context))
 	return ofContext + hex.EncodeToString(sum[:4]) + "_"
 }
 
-// messageOf is the message over A2A that has started the run; nil if it was started otherwise.
+// messageOf returns the A2A message that started the run, or nil if the run was started in another way.
 func messageOf(view *session.View) *program.Message {
 	p, err := program.Of(view)
 	if err != nil {
@@ -104,8 +104,8 @@ func (a *a2aAgent) contextOf(ctx context.Context, id string) (string, error) {
 	return id, nil
 }
 
-// states are the states of a task by the status of its run. A paused or interrupted run continues when a
-// person resumes it, and asks for nothing; the message and the metadata say that it rests.
+// states maps the status of a run to the state of its task. A paused or interrupted run has the state working, because it
+// asks its client for nothing and continues when a person resumes it. The message and the metadata give its real status.
 var states = map[string]a2a.TaskState{
 	string(mark.RunRunning):   a2a.TaskStateWorking,
 	string(mark.RunWaiting):   a2a.TaskStateInputRequired,
@@ -118,7 +118,7 @@ var states = map[string]a2a.TaskState{
 	"":                        a2a.TaskStateSubmitted,
 }
 
-// settled reports whether nothing happens to a task unless its client does something.
+// settled reports whether a task stays as it is until its client acts, because it has ended or asks a question.
 func settled(s a2a.TaskState) bool { return s.Terminal() || s == a2a.TaskStateInputRequired }
 
 // statusOf returns the status of a run's task, with a message that explains it.
@@ -148,7 +148,7 @@ func statusOf(t *toldRun, info a2a.TaskInfo) a2a.TaskStatus {
 	return status
 }
 
-// asks is a question as a client reads it, with what can be answered.
+// asks returns the text of a question, with the answers that it accepts.
 func asks(q *mark.Question) string {
 	if q.Kind == mark.AskText && len(q.Options) == 0 {
 		return q.Text
@@ -156,12 +156,13 @@ func asks(q *mark.Question) string {
 	return q.Text + "\nAnswer with " + accepted(q) + "."
 }
 
-// says is a message of the agent.
+// says returns a message of the agent with a text, without secrets.
 func says(text string, info a2a.TaskInfo) *a2a.Message {
 	return a2a.NewMessageForTask(a2a.MessageRoleAgent, info, a2a.NewTextPart(credential.Masked(text)))
 }
 
-// task is a run as a task. messages is how many of its last messages it has; nil means all.
+// task returns a run as a task, and the status of the run. messages is how many of its last messages the task has; nil
+// means all.
 func (a *a2aAgent) task(ctx context.Context, id string, messages *int) (*a2a.Task, *toldResult, error) {
 	told, err := a.s.standing(ctx, id)
 	if err != nil {
@@ -191,8 +192,8 @@ func (a *a2aAgent) task(ctx context.Context, id string, messages *int) (*a2a.Tas
 	return task, told, nil
 }
 
-// history is what was said between people and the run: the message that it began with, and its questions
-// with their answers.
+// history returns the messages between people and the run: the message that started it, and its questions with their
+// answers.
 func (a *a2aAgent) history(ctx context.Context, info a2a.TaskInfo) (all []*a2a.Message, err error) {
 	view, err := a.s.runs.Brief(ctx, string(info.TaskID), 0)
 	if err != nil {
@@ -239,13 +240,14 @@ func (a *a2aAgent) history(ctx context.Context, info a2a.TaskInfo) (all []*a2a.M
 				return nil, err
 			}
 			text := string(answer.Value)
-			_ = json.Unmarshal(answer.Value, &text) // what is no text is shown as JSON
+			_ = json.Unmarshal(answer.Value, &text) // a value that is not a text stays JSON
 			add(a2a.MessageRoleUser, cmp.Or(answer.Key, ev.ID), text)
 		}
 	}
 	return all, view.Err()
 }
 
+// GetTask returns a task with its present status.
 func (a *a2aAgent) GetTask(ctx context.Context, req *a2a.GetTaskRequest) (*a2a.Task, error) {
 	if err := cmp.Or(a.mine(ctx, req.ID), wellLong(req.HistoryLength)); err != nil {
 		return nil, a.fails(err)
@@ -254,7 +256,7 @@ func (a *a2aAgent) GetTask(ctx context.Context, req *a2a.GetTaskRequest) (*a2a.T
 	return task, a.fails(err)
 }
 
-// wellLong refuses a number of messages that is none.
+// wellLong refuses a negative number of messages.
 func wellLong(messages *int) error {
 	if messages != nil && *messages < 0 {
 		return problem.Bad("historyLength %d: give a number of at least 0", *messages)
@@ -262,20 +264,20 @@ func wellLong(messages *int) error {
 	return nil
 }
 
-// Pages of tasks, as the protocol says.
+// The default and the largest number of tasks on a page, as the protocol defines them.
 const (
 	tasksSize = 50
 	tasksMost = 100
 )
 
-// emptyPage refuses a list with pages of no tasks, which the SDK takes for a list without pageSize.
+// emptyPage refuses a pageSize of 0, because the SDK does not distinguish it from a missing pageSize.
 func emptyPage(r *http.Request, body []byte) error {
 	size := r.URL.Query().Get("pageSize")
 	if bytes.Contains(body, []byte(`"pageSize"`)) {
 		var call struct {
 			Params struct{ PageSize json.Number }
 		}
-		_ = json.Unmarshal(body, &call) // the SDK refuses a call that is none
+		_ = json.Unmarshal(body, &call) // the SDK refuses a body that is not a valid call
 		size = call.Params.PageSize.String()
 	}
 	if size == "" || strings.Trim(size, "0") != "" {
@@ -288,7 +290,7 @@ func badPage(size int) error {
 	return problem.Bad("pageSize %d: give a number from 1 to %d, or leave it out for %d", size, tasksMost, tasksSize)
 }
 
-// taskStates lists what a list of tasks can be restricted to.
+// taskStates lists the states by which a list of tasks can be filtered.
 var taskStates = []a2a.TaskState{a2a.TaskStateSubmitted, a2a.TaskStateWorking, a2a.TaskStateInputRequired, a2a.TaskStateAuthRequired,
 	a2a.TaskStateCompleted, a2a.TaskStateFailed, a2a.TaskStateCanceled, a2a.TaskStateRejected}
 
@@ -298,6 +300,7 @@ func (a *a2aAgent) ListTasks(ctx context.Context, req *a2a.ListTasksRequest) (*a
 	return out, a.fails(err)
 }
 
+// list does what ListTasks does, and returns its error unchanged.
 func (a *a2aAgent) list(ctx context.Context, req *a2a.ListTasksRequest) (*a2a.ListTasksResponse, error) {
 	size := cmp.Or(req.PageSize, tasksSize)
 	after, err := placeAt(req.PageToken)
@@ -346,7 +349,7 @@ func (a *a2aAgent) list(ctx context.Context, req *a2a.ListTasksRequest) (*a2a.Li
 	return out, nil
 }
 
-// listed reports whether a run is asked for. Most of that is told without its log.
+// listed reports whether a run belongs into the list that req requests. In most cases it does not read the run's log.
 func (a *a2aAgent) listed(ctx context.Context, one session.Session, req *a2a.ListTasksRequest) (bool, error) {
 	run, id := session.RunOf(one), one.ID()
 	switch {
@@ -369,7 +372,7 @@ func (a *a2aAgent) listed(ctx context.Context, one session.Session, req *a2a.Lis
 	return err == nil && states[row.Status] == req.Status, ifThere(err)
 }
 
-// ifThere forgets that a run was removed meanwhile.
+// ifThere returns nil if err reports that the run was deleted meanwhile, and err otherwise.
 func ifThere(err error) error {
 	if errors.Is(err, session.ErrNotFound) {
 		return nil
@@ -377,7 +380,7 @@ func ifThere(err error) error {
 	return err
 }
 
-// inList is a task as a list has it: without messages and artifacts, unless they are asked for.
+// inList returns a task for a list. It has messages and artifacts only if req asks for them.
 func (a *a2aAgent) inList(ctx context.Context, one session.Session, req *a2a.ListTasksRequest) (*a2a.Task, error) {
 	if req.IncludeArtifacts || req.HistoryLength != nil && *req.HistoryLength > 0 {
 		messages := req.HistoryLength
@@ -402,8 +405,8 @@ func (a *a2aAgent) inList(ctx context.Context, one session.Session, req *a2a.Lis
 	return &a2a.Task{ID: info.TaskID, ContextID: within, Status: statusOf(&told, info), Metadata: about(&told)}, nil
 }
 
-// taskPlace is the place of a task in a list: the latest change comes first, and the ID decides between tasks
-// that changed at the same time. A task that begins or changes never moves other tasks behind a place.
+// taskPlace is the position of a task in a list. The task that changed last comes first; the ID orders tasks that changed at
+// the same time. If a task begins or changes, the other tasks keep their order, so the next page still fits.
 type taskPlace struct {
 	updated time.Time
 	id      string
@@ -416,7 +419,7 @@ func (p taskPlace) compare(q taskPlace) int {
 	return cmp.Or(q.updated.Compare(p.updated), strings.Compare(p.id, q.id))
 }
 
-// token returns the token of the page behind a place.
+// token returns the token of the page that begins after a position.
 func (p taskPlace) token() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(p.updated.UTC().Format(time.RFC3339Nano) + " " + p.id))
 }
@@ -435,7 +438,7 @@ func placeAt(token string) (taskPlace, error) {
 	return taskPlace{updated, id}, nil
 }
 
-// CancelTask ends the run, and waits a moment for its end.
+// CancelTask cancels the run, and waits up to [operations.LetsGo] until it has ended.
 func (a *a2aAgent) CancelTask(ctx context.Context, req *a2a.CancelTaskRequest) (*a2a.Task, error) {
 	if err := a.mine(ctx, req.ID); err != nil {
 		return nil, a.fails(err)
@@ -450,7 +453,7 @@ func (a *a2aAgent) CancelTask(ctx context.Context, req *a2a.CancelTaskRequest) (
 	}
 	soon, stop := context.WithTimeout(ctx, operations.LetsGo)
 	defer stop()
-	_, _ = a.s.runs.Supervisor.Wait(soon, id) // the task says how it stands
+	_, _ = a.s.runs.Supervisor.Wait(soon, id) // if it has not ended in time, the task shows its status
 	task, _, err := a.task(ctx, id, nil)
 	return task, a.fails(err)
 }

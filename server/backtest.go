@@ -24,21 +24,21 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// backtestMost is how many runs are replayed at once.
+// backtestMost is the most runs that one request can replay.
 const backtestMost = 200
 
-// backtest replays runs under another stop policy, or over all values of one field of their plans.
-// Nothing runs and no model is asked.
+// backtest replays the recorded scores of runs with another stop policy, or with many values of one field of their plans. It
+// runs no agent and calls no model.
 func (s *Server) backtest(w http.ResponseWriter, r *http.Request) error {
 	var req struct {
-		// Runs are IDs, Loop is the address of the loop; the last outermost one if it is empty.
+		// Runs are the IDs of the runs. Loop is the address of the loop; "" means the last outermost loop.
 		Runs []string `json:"runs"`
 		Loop string   `json:"loop"`
-		// Set has fields of the plan, such as score.target, with their values; null removes one.
+		// Set has fields of the plan, such as score.target, with their new values; null removes a field.
 		Set map[string]json.RawMessage `json:"set"`
-		// Sweep is a field of the plan to move: see backtest.SweepFields.
+		// Sweep is a field of the plan that gets many values in turn: see backtest.SweepFields.
 		Sweep string `json:"sweep"`
-		// Rules are those by which a judge's scores decide: recorded, those of each run, or today.
+		// Rules are the rules by which a judge's scores decide: "recorded", those of each run, or "today", the present ones.
 		Rules string `json:"rules"`
 	}
 	if err := s.Read(w, r, &req); err != nil {
@@ -98,10 +98,11 @@ func (s *Server) backtest(w http.ResponseWriter, r *http.Request) error {
 
 // The rules by which a back-test decides about a judge's scores.
 const (
-	rulesRecorded = "recorded" // those of each run; the default
-	rulesToday    = "today"
+	rulesRecorded = "recorded" // the rules that each run was made with; the default
+	rulesToday    = "today"    // the rules of this version
 )
 
+// checkRules returns an error if a text does not name one of the rules. "" means the default.
 func checkRules(rules string) error {
 	if rules != "" && rules != rulesRecorded && rules != rulesToday {
 		return problem.Bad("rules=%s: give recorded, the rules that each run was made by, or today", rules)
@@ -109,7 +110,7 @@ func checkRules(rules string) error {
 	return nil
 }
 
-// recording reads the log of a run, and the loop at an address in it; nil if there is none.
+// recording reads the log of a run, and returns it with the recording of the loop at an address; nil if there is no such loop.
 func (s *Server) recording(ctx context.Context, id, loop string) (*runlog.Run, *backtest.Recording, error) {
 	run, err := runlog.Read(ctx, s.runs.Service, s.runs.Key(id))
 	if err != nil {
@@ -122,7 +123,7 @@ func (s *Server) recording(ctx context.Context, id, loop string) (*runlog.Run, *
 	return run, chosen(all, loop), err
 }
 
-// chosen is the loop at an address, or the last outermost one; nil if there is none.
+// chosen returns the recording of the loop at an address; "" means the last outermost loop. It returns nil if there is none.
 func chosen(all []*backtest.Recording, address string) (found *backtest.Recording) {
 	for _, rec := range all {
 		if string(rec.Loop) == address || address == "" && !strings.Contains(string(rec.Loop), "[") {
@@ -132,28 +133,28 @@ func chosen(all []*backtest.Recording, address string) (found *backtest.Recordin
 	return found
 }
 
-// study is what the page of back-tests shows: where the last runs of a definition would have stopped
-// with each value of one field of their plan.
+// study is the content of the page of back-tests: where the last runs of a definition would have stopped with each value of
+// one field of their plan.
 type study struct {
-	// Definitions are those that have runs with a score, by the names of their runs.
+	// Definitions lists the definitions that have completed runs with a score, by the names of their runs.
 	Definitions []studied `json:"definitions"`
-	// The rest is there if one was chosen. File is its name in the folder, Agent the loop in it; File
-	// is empty if it is not there any more.
+	// The other fields are set if the query names a definition. File is its name in the folder; File is "" if the folder no
+	// longer has it. Agent is the name of the loop.
 	Definition string `json:"definition,omitzero"`
 	File       string `json:"file,omitzero"`
 	Agent      string `json:"agent,omitzero"`
-	// Fields can be moved, with the value that all runs have. Unit is what a number of the field is
-	// followed by in the file.
+	// Fields lists the fields that can be varied, with the value that all runs have. Field is the one that is varied. Unit
+	// is the unit of its numbers in the file, such as "s".
 	Fields []studyField `json:"fields,omitzero"`
 	Field  string       `json:"field,omitzero"`
 	Unit   string       `json:"unit,omitzero"`
 	Now    *float64     `json:"now,omitzero"`
 	Levels []studyLevel `json:"levels,omitzero"`
-	// Rules are those by which a judge's scores decide, recorded or today. Older counts the runs that were made by earlier ones.
+	// Rules are the rules by which a judge's scores decide, recorded or today. Older counts the runs with earlier rules.
 	Rules string `json:"rules"`
 	Older int    `json:"older,omitzero"`
-	// At is the level that the runs had, or the first one; Safe the one that saves most and loses no
-	// result that is known, -1: none.
+	// At is the index of the level that the runs had, or 0. Safe is the index of the level that saves most without losing a
+	// known result; -1 means that there is none.
 	At   int        `json:"at"`
 	Safe int        `json:"safe"`
 	Runs []studyRun `json:"runs,omitzero"`
@@ -170,13 +171,13 @@ type studyField struct {
 	Now   *float64 `json:"now,omitzero"`
 }
 
-// studyLevel is a level, with the index of the end of each run in it.
+// studyLevel is one value of the field. Ends has, for each run, the index of its end in [studyRun].Ends.
 type studyLevel struct {
 	backtest.Level
 	Ends []int `json:"ends"`
 }
 
-// studyRun is a run with all the ends that it has in some level.
+// studyRun is a run with all ends that it has at any level.
 type studyRun struct {
 	ID      string           `json:"id"`
 	Message string           `json:"message,omitzero"`
@@ -191,10 +192,10 @@ type studyScore struct {
 	Undone bool     `json:"undone,omitzero"`
 }
 
-// studyMost is how many of the last runs a study looks at, and how far back it looks for them.
+// Limits of a study.
 const (
-	studyMost = 50
-	studyBack = 1000
+	studyMost = 50   // the most runs of the definition that are replayed
+	studyBack = 1000 // how many of the last runs of all definitions are searched for them
 )
 
 // study answers with a study of the last runs of the definition in the query.
@@ -217,7 +218,7 @@ func (s *Server) study(w http.ResponseWriter, r *http.Request) error {
 		run, rec, err := s.recording(r.Context(), id, "")
 		switch {
 		case errors.Is(err, session.ErrNotFound):
-			continue // removed meanwhile
+			continue // the run was deleted meanwhile
 		case err != nil:
 			return err
 		case rec == nil || rec.Stop == nil || rec.Plan.Score == nil:
@@ -279,6 +280,7 @@ func (s *Server) scored(r *http.Request, out *study) (ids []string, err error) {
 	return ids, nil
 }
 
+// runOf returns a run for the page: its input, its target and its scores.
 func runOf(id string, run *runlog.Run, rec *backtest.Recording) studyRun {
 	one := studyRun{ID: id, Target: rec.Plan.Score.Target, Scores: []studyScore{}}
 	if i := slices.IndexFunc(run.Log(), func(ev *session.Event) bool { return ev.Author == "user" }); i >= 0 {
@@ -296,7 +298,8 @@ func runOf(id string, run *runlog.Run, rec *backtest.Recording) studyRun {
 	return one
 }
 
-// sweep moves the field, or the first one that the runs have.
+// sweep computes the levels of the chosen field. If no field was chosen, it takes the first one for which the runs have a
+// value.
 func (out *study) sweep(recs []*backtest.Recording) error {
 	for _, field := range backtest.SweepFields() {
 		now := backtest.FieldValue(recs, field)
@@ -328,7 +331,7 @@ func (out *study) sweep(recs []*backtest.Recording) error {
 	return nil
 }
 
-// end is the index of an end of the run among those that it has.
+// end returns the index in r.Ends of an end of the run, and adds the end if it is new.
 func (r *studyRun) end(t backtest.Trial) int {
 	same := func(o backtest.Trial) bool {
 		return o.Verdict == t.Verdict && o.Stops == t.Stops && o.Reason == t.Reason && o.Saved == t.Saved

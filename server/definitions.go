@@ -33,6 +33,8 @@ func (s *Server) listDefinitions(w http.ResponseWriter, _ *http.Request) error {
 	return s.Send(w, http.StatusOK, map[string]any{"definitions": all})
 }
 
+// getDefinition sends a definition with its ETag: as YAML if the client accepts that, and otherwise as JSON that describes the
+// definition and has its text.
 func (s *Server) getDefinition(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	file, text, err := s.runs.Folder.Read(name)
@@ -55,7 +57,7 @@ func (s *Server) getDefinition(w http.ResponseWriter, r *http.Request) error {
 	return s.Send(w, http.StatusOK, d)
 }
 
-// matches reports whether a list of ETags has one.
+// matches reports whether a list of ETags, as in If-Match, contains a tag or "*".
 func matches(list, tag string) bool {
 	for one := range strings.SplitSeq(list, ",") {
 		if one = strings.TrimPrefix(strings.TrimSpace(one), "W/"); one == tag || one == "*" {
@@ -65,12 +67,14 @@ func matches(list, tag string) bool {
 	return false
 }
 
-// yamlTypes are the media types of a definition's text. JSON is YAML.
+// yamlTypes lists the media types of a definition's text. It includes JSON, because JSON is YAML.
 var yamlTypes = []string{"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain", "application/json"}
 
-// errOwn refuses to change a definition of the program itself.
+// errOwn reports that a definition cannot be changed because it is part of the program.
 var errOwn = problem.New(http.StatusForbidden, "built_in", "The definition is part of the program", "write yours under another name")
 
+// putDefinition writes the file of a definition, if the text is valid and a client may write it. It answers with status 201 for
+// a new definition and 200 for a changed one.
 func (s *Server) putDefinition(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	if err := operations.CheckName(name); err != nil {
@@ -114,7 +118,8 @@ func (s *Server) putDefinition(w http.ResponseWriter, r *http.Request) error {
 	return s.Send(w, status, d)
 }
 
-// fresh refuses a change of a text that the client has not seen.
+// fresh returns an error if the client's If-Match or If-None-Match does not fit the present text, or if both are missing. So a
+// client cannot overwrite a change that it has not seen.
 func fresh(r *http.Request, now []byte) error {
 	match, none := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
 	switch {
@@ -130,6 +135,7 @@ func fresh(r *http.Request, now []byte) error {
 	return nil
 }
 
+// deleteDefinition deletes the file of a definition. The client must send its ETag: see fresh.
 func (s *Server) deleteDefinition(w http.ResponseWriter, r *http.Request) error {
 	s.runs.Folder.Changing.Lock()
 	defer s.runs.Folder.Changing.Unlock()
@@ -178,12 +184,12 @@ type agentLine struct {
 	Model     string          `json:"model,omitempty"`
 	Color     string          `json:"color,omitempty"`
 	Line      int             `json:"line,omitempty"`
-	// Runs is how often it runs at most, Calls how many requests it sends; null if there is no bound.
+	// Runs is how often the agent runs at most, and Calls how many requests it sends at most; null means no limit.
 	Runs  definition.Bound `json:"runs"`
 	Calls definition.Bound `json:"calls"`
 }
 
-// validate checks a text: the problems are the answer, and not an error.
+// validate checks the text of a definition. The problems that it finds are the response, not an error.
 func (s *Server) validate(w http.ResponseWriter, r *http.Request) error {
 	text, err := s.Body(w, r, yamlTypes...)
 	if err != nil {
@@ -219,8 +225,7 @@ func (s *Server) validate(w http.ResponseWriter, r *http.Request) error {
 	return s.Send(w, http.StatusOK, out)
 }
 
-// meant is the file that a text is meant for, by the name in the query: what it refers to is relative
-// to that.
+// meant returns the file that a text is intended for, from the name in the query. Paths in the text are relative to this file.
 func (s *Server) meant(r *http.Request) (string, error) {
 	name := r.URL.Query().Get("name")
 	if name == "" {
@@ -235,6 +240,7 @@ func (s *Server) meant(r *http.Request) (string, error) {
 	return operations.Places(name)[0], nil
 }
 
+// describe fills in what a preview shows of a valid definition.
 func (c *checked) describe(def *definition.Definition) {
 	worst := def.Worst(definition.Assumed{})
 	c.Valid, c.Inputs, c.Worst, c.Stops = true, def.Inputs, &worst.Total, def.Root.Stops()
@@ -252,7 +258,7 @@ type change struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value"`
-	// YAML is the value as it is written, in place of Value.
+	// YAML is the value as YAML text; it replaces Value.
 	YAML  *string `json:"yaml"`
 	Index int     `json:"index"`
 	From  int     `json:"from"`
@@ -260,7 +266,7 @@ type change struct {
 	Name  string  `json:"name"`
 }
 
-// edit changes a text as a form does, and leaves the rest as it is written, comments too.
+// edit applies the changes of a form to the text of a definition. All other text stays as it is, including comments.
 func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 	var req struct {
 		Text    string   `json:"text"`
@@ -294,7 +300,7 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 			err = e.Move(c.Path, c.From, c.To)
 		case "duplicate":
 			err = e.Duplicate(c.Path, c.Name)
-		case "fix": // as a finding suggests: the agent by its name, and its field
+		case "fix": // applies the suggestion of a problem, which names an agent and its field
 			err = e.Fix(c.Path, c.Name, text)
 		case "append":
 			err = e.Append(c.Path, c.Name, text)
@@ -321,7 +327,7 @@ func (s *Server) schema(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// fields are all fields as a form asks for them, the codes of problems, and the colors.
+// fields sends the fields of a form for definitions, the codes of problems, and the colors.
 func (s *Server) fields(w http.ResponseWriter, r *http.Request) error {
 	all := form.Fields
 	if wire.LanguageOf(r) == prose.Portuguese {
@@ -331,7 +337,7 @@ func (s *Server) fields(w http.ResponseWriter, r *http.Request) error {
 	return s.Send(w, http.StatusOK, map[string]any{"fields": all(), "codes": definition.Codes, "colors": definition.Colors()})
 }
 
-// outline says what a form shows of a text: problems are the answer, and not an error.
+// outline sends what a form shows of the text of a definition. The problems in the text are part of the response, not an error.
 func (s *Server) outline(w http.ResponseWriter, r *http.Request) error {
 	text, err := s.Body(w, r, yamlTypes...)
 	if err != nil {
@@ -352,7 +358,7 @@ func (s *Server) outline(w http.ResponseWriter, r *http.Request) error {
 	return s.Send(w, http.StatusOK, o)
 }
 
-// complete says what can be written at a place of a text.
+// complete sends what can be written at a line and a column of a text.
 func (s *Server) complete(w http.ResponseWriter, r *http.Request) error {
 	var req struct {
 		Text   string `json:"text"`
@@ -374,26 +380,25 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) error {
 	return s.Send(w, http.StatusOK, map[string]any{"options": options})
 }
 
-// Bounds of a try: the text, the time, how many there are at once, and what is told of the answer, in
-// characters.
+// Limits of a try.
 const (
-	tryText   = 64 << 10
-	tryTime   = 15 * time.Second
-	tryMost   = 2
-	tryAnswer = 20_000
+	tryText   = 64 << 10         // the most bytes of the definition
+	tryTime   = 15 * time.Second // how long a try may take
+	tryMost   = 2                // how many tries run at once
+	tryAnswer = 20_000           // the most characters of the answer that are sent
 )
 
-// triedLoop is a loop as a chart and a ledger show it, with how it went.
+// triedLoop is the result of a loop in a try, with its chart and its ledger.
 type triedLoop struct {
 	rehearsal.TriedLoop
 	Shown runpage.Loop `json:"shown"`
-	// Ended says that something ends it; the words of Shown say what.
+	// Ended is true if the loop has stopped. Shown gives the reason.
 	Ended      bool `json:"ended"`
 	Iterations int  `json:"iterations"`
 }
 
-// try plays a definition without a model: a script answers for models, programs, servers and people,
-// so that nothing leaves the process. Nothing of it is kept.
+// try runs a definition without a model. A script answers in place of models, programs, servers and people, so that nothing
+// leaves the process. The run is not stored.
 func (s *Server) try(w http.ResponseWriter, r *http.Request) error {
 	var req struct {
 		Text   string           `json:"text"`

@@ -26,15 +26,15 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Times of a stream.
+// Times and sizes of a stream.
 const (
-	beat          = 15 * time.Second       // between signs of life
-	snapshotEvery = 100 * time.Millisecond // at least, between two snapshots
-	chunk         = wire.Chunk             // bytes that are kept for a client
+	beat          = 15 * time.Second       // the time between two keep-alive lines
+	snapshotEvery = 100 * time.Millisecond // the least time between two snapshots
+	chunk         = wire.Chunk             // the size of the pieces that are sent to a client, in bytes
 )
 
-// events tells the events of a run: as a stream for browsers, as lines for scripts, or page by page,
-// by what the client accepts.
+// events sends the events of a run. The Accept header of the client decides the form: a stream for browsers, lines for
+// scripts, or one page.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	accept := r.Header.Get("Accept")
 	w.Header().Set("Vary", "Accept")
@@ -47,7 +47,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	return s.page(w, r)
 }
 
-// after is the number of the last event that a client has.
+// after returns the sequence number of the last event that a client has, from Last-Event-ID or the query; the default is 0.
 func after(r *http.Request) (int64, error) {
 	if text := r.Header.Get("Last-Event-ID"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
@@ -59,7 +59,7 @@ func after(r *http.Request) (int64, error) {
 	return number(r.URL.Query(), "after", 0, 0, 1<<62)
 }
 
-// streams counts the streams under way. One client has at most half of the places, so that others find one.
+// streams counts the open streams. One client can have at most half of the places, so that some are left for others.
 type streams struct {
 	most int
 
@@ -68,9 +68,10 @@ type streams struct {
 	of  map[netip.Prefix]int
 }
 
-// place takes a place among the streams for the caller of ctx.
+// place takes a place among the streams for the caller in ctx. The caller must call leave. The error says that there is no
+// place.
 func (s *Server) place(ctx context.Context) (leave func(), err error) {
-	var client netip.Prefix // of no address on standard input
+	var client netip.Prefix // stays invalid for a client on standard input, which has no address
 	if c := operations.CallerOf(ctx); c != nil {
 		client = clientOf(c.Address)
 	}
@@ -103,7 +104,7 @@ func (s *Server) place(ctx context.Context) (leave func(), err error) {
 	}, nil
 }
 
-// enter takes a place in the channel, or returns the problem if it is full.
+// enter takes a place in the channel, or returns the problem full if there is none. It does not wait.
 func enter(at chan struct{}, full *problem.Problem) (leave func(), err error) {
 	select {
 	case at <- struct{}{}:
@@ -113,7 +114,7 @@ func enter(at chan struct{}, full *problem.Problem) (leave func(), err error) {
 	}
 }
 
-// turn waits until fewer run at once than the channel has room for.
+// turn waits for a place in the channel, and takes it. It fails if ctx ends first.
 func turn(ctx context.Context, at chan struct{}) (leave func(), err error) {
 	select {
 	case at <- struct{}{}:
@@ -123,9 +124,9 @@ func turn(ctx context.Context, at chan struct{}) (leave func(), err error) {
 	}
 }
 
-// stream sends events as server-sent events: each event of the log as "event", whose id is its number,
-// and, with include=snapshots, the run as a whole as "snapshot", at most ten times a second. It goes
-// on when the run has ended: it may be resumed.
+// stream sends server-sent events: each event of the log as "event", with its sequence number as id, and, with
+// include=snapshots, the whole run as "snapshot", at most ten times a second. The stream stays open after the run has ended,
+// because the run may be resumed.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 	seen, err := after(r)
 	if err != nil {
@@ -149,9 +150,9 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 	return s.tell(r, c, f, "snapshot", func(old time.Duration) (shown, error) { return f.snapshot(lang, old) })
 }
 
-// tell keeps a stream open, for as long as the client listens: it sends the events that the client
-// lacks and, each time that the run has changed, what whole makes of it, under a name; all clients get
-// the same, at most ten times a second. A nil whole is for events alone.
+// tell keeps a stream open until the client leaves. It sends the events that the client lacks. After each change of the run
+// it also sends the result of whole as an event with that name, at most ten times a second. If whole is nil, tell sends only
+// the events of the log.
 func (s *Server) tell(r *http.Request, c *client, f *feed, name string, whole func(old time.Duration) (shown, error)) error {
 	leave, err := s.place(r.Context())
 	if err != nil {
@@ -185,15 +186,15 @@ func (s *Server) tell(r *http.Request, c *client, f *feed, name string, whole fu
 			}
 			told = now.version
 		}
-		if told < version { // all that comes until then is in one snapshot
+		if told < version { // the next snapshot contains all changes until then
 			return nil, time.After(snapshotEvery - time.Since(now.at)), nil
 		}
 		return changed, nil, nil
 	})
 }
 
-// keep begins a stream, and keeps it open for as long as the client listens. say sends what is new, at the
-// beginning and whenever one of the channels that it has returned says so. Its error ends the stream.
+// keep begins a stream, and keeps it open until the client leaves. It calls say, which sends what is new, at the beginning
+// and whenever one of the channels that say returned is ready. An error of say ends the stream.
 func (c *client) keep(r *http.Request, say func() (changed <-chan struct{}, later <-chan time.Time, err error)) error {
 	if c.begin() != nil {
 		return nil
@@ -220,13 +221,13 @@ func (c *client) keep(r *http.Request, say func() (changed <-chan struct{}, late
 	}
 }
 
-// client receives events.
+// client is the receiver of a stream.
 type client struct {
 	s      *Server
 	w      http.ResponseWriter
-	seen   int64 // the last event that was sent
-	quiet  bool  // no events are wanted
-	format func(*bytes.Buffer, int64, []byte)
+	seen   int64                              // the sequence number of the last event that was sent
+	quiet  bool                               // the client wants no events of the log
+	format func(*bytes.Buffer, int64, []byte) // writes an event to buf
 	buf    bytes.Buffer
 }
 
@@ -240,27 +241,27 @@ func (c *client) begin() error {
 	return c.write([]byte("retry: 1000\n\n"))
 }
 
-// fail says why a stream ends.
+// fail sends the client an event with the error that ends the stream.
 func (c *client) fail(err error) {
 	if !errors.Is(err, context.Canceled) {
 		_ = c.write([]byte("event: error\ndata: " + strconv.Quote(credential.Masked(err.Error())) + "\n\n"))
 	}
 }
 
-// sse writes an event for a browser. JSON has no line breaks.
+// sse writes an event as a server-sent event. text is JSON, so it has no line breaks.
 func sse(b *bytes.Buffer, seq int64, text []byte) {
 	fmt.Fprintf(b, "id: %d\nevent: event\ndata: ", seq)
 	b.Write(text)
 	b.WriteString("\n\n")
 }
 
-// ndjson writes an event on a line.
+// ndjson writes an event as one line of JSON.
 func ndjson(b *bytes.Buffer, _ int64, text []byte) {
 	b.Write(text)
 	b.WriteByte('\n')
 }
 
-// write sends something. A client that does not take it in time is dropped.
+// write sends bytes to the client. It fails if the client does not read them in time.
 func (c *client) write(parts ...[]byte) error {
 	return wire.Write(c.w, parts...)
 }
@@ -271,14 +272,15 @@ func (c *client) flush() error {
 		return nil
 	}
 	defer func() {
-		if c.buf.Reset(); c.buf.Cap() > 4*chunk { // after a large event
+		if c.buf.Reset(); c.buf.Cap() > 4*chunk { // a large event made the buffer grow; free that memory
 			c.buf = bytes.Buffer{}
 		}
 	}()
 	return c.write(c.buf.Bytes())
 }
 
-// catchUp sends the events that the client lacks: from the feed, or, of an old one, from the store.
+// catchUp sends the events that the client lacks. It takes them from the feed, and older ones from the store. It returns the
+// feed's version and a channel that is closed at the next change.
 func (c *client) catchUp(ctx context.Context, f *feed) (version int64, changed <-chan struct{}, err error) {
 	f.mu.Lock()
 	last := f.seq
@@ -310,7 +312,7 @@ func (c *client) catchUp(ctx context.Context, f *feed) (version int64, changed <
 	}
 }
 
-// read sends events from the store, up to where the feed has them.
+// read sends events from the store until the feed has the next one.
 func (c *client) read(ctx context.Context, f *feed) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -336,8 +338,8 @@ func (c *client) read(ctx context.Context, f *feed) error {
 	return c.flush()
 }
 
-// lines sends events as lines of JSON: those that there are, or, with follow=1, all until the run
-// ends, is paused, or waits for a person.
+// lines sends events as lines of JSON. It sends the present events of the log. With follow=1 it also sends later events,
+// until the run ends, is paused, or waits for a person.
 func (s *Server) lines(w http.ResponseWriter, r *http.Request) error {
 	seen, err := after(r)
 	if err != nil {
@@ -359,7 +361,8 @@ func (s *Server) lines(w http.ResponseWriter, r *http.Request) error {
 	c := &client{s: s, w: w, seen: seen, format: ndjson}
 	for {
 		f.mu.Lock()
-		ends, changed := !follow || f.status != string(mark.RunRunning) && f.status != "", f.changed // one moment: what comes behind it wakes us
+		// The status and the channel are read under one lock, so the channel reports every change after this status.
+		ends, changed := !follow || f.status != string(mark.RunRunning) && f.status != "", f.changed
 		f.mu.Unlock()
 		last := int64(-1)
 		if ends {
@@ -387,8 +390,8 @@ func isSet(q url.Values, name string) bool {
 	return on
 }
 
-// page sends some events, oldest first: those behind after, or with before, the last ones before it.
-// address, author and kind choose some of them.
+// page sends one page of events, the oldest first: the first ones after the sequence number after or, if before is given, the
+// last ones before that number. address, author and kind in the query choose among them.
 func (s *Server) page(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	limit, err := number(q, "limit", 100, 1, 1000)
@@ -447,7 +450,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) error {
 	return s.Send(w, http.StatusOK, out)
 }
 
-// choice says which events a client wants.
+// choice is a filter of events. An empty field fits all events.
 type choice struct{ address, author, kind string }
 
 func (c *choice) has(ev *session.Event) bool {

@@ -20,85 +20,84 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// feed follows one run for all clients that look at it: each event is read, encoded and folded once.
-// Clients take from it at their own pace, so a slow one holds up nobody.
+// feed follows one run for all of its clients. Each event is read, encoded and folded once. Each client takes events from the
+// feed at its own speed, so a slow client does not delay the others.
 type feed struct {
 	s      *Server
 	id     string
 	cancel context.CancelFunc
 	ready  chan struct{} // closed when the log was folded
-	done   chan struct{} // closed when nobody follows the run any more
+	done   chan struct{} // closed when the feed has stopped following the run
 
 	mu      sync.Mutex
-	users   int
-	idle    *time.Timer
+	users   int           // how many callers of follow have not called leave
+	idle    *time.Timer   // ends the feed after the last user has left
 	changed chan struct{} // closed at the next change
 	version int64         // counts changes
-	err     error         // why the run is not followed
-	seq     int64         // of the last event that was told
-	readers int           // of events; without any, ring is empty
+	err     error         // why the run is no longer followed; nil while it is
+	seq     int64         // the sequence number of the last event that clients can take
+	readers int           // how many clients read events; if there are none, ring is empty
 	ring    []line        // the last events
 	size    int           // of ring, in bytes
 
 	folds
-	status   string // as the log and the lease say
-	drivenBy string
+	status   string // the status of the run according to the log and the lease
+	drivenBy string // the owner of the lease; "" if no process drives the run
 	parent   *mark.RunParent
 
-	shown map[shownKey]shown
+	shown map[shownKey]shown // the cached results of made
 }
 
-// folds holds the results of folding a run's events. Each event is folded once; only the last is
-// kept.
+// folds holds the results of folding a run's events. Each event is folded once, and only the last few events are kept.
 type folds struct {
-	folded     int64 // the number of the last event
-	invocation string
+	folded     int64  // the sequence number of the last folded event
+	invocation string // the ID of the session's last run; events of other runs are not folded
 	live       *progress.Live
 	sees       *prose.Watch
 	page       runpage.Page
-	whole      *runlog.Wholes   // reads what the folds have in outline
+	whole      *runlog.Wholes   // reads the long texts that the folds do not keep
 	last       []*session.Event // a few of the last events, for a summary
-	began      time.Time
+	began      time.Time        // the time of the run's first event
 
-	name, definition string
+	name, definition string // the run's name, and the name of its definition in the folder
 	looks            map[string]runpage.Look
 	workspace        *runfiles.Config
 }
 
-// shownKey says what was made of the run: its snapshot or the head of its page, in a language.
+// shownKey is the key of a cached result of made: the kind ("snapshot" or "view") and the language.
 type shownKey struct {
 	what string
 	lang prose.Language
 }
 
-// shown is what was made of a version of the run, up to an event.
+// shown is JSON that was made from the run at one moment.
 type shown struct {
 	text         []byte
-	version, seq int64
-	at           time.Time
+	version, seq int64     // the version of the feed, and the last event in text
+	at           time.Time // when it was made
 }
 
-// line is an event as clients get it.
+// line is an event as JSON, as clients get it.
 type line struct {
 	seq  int64
 	text []byte
 }
 
-// What a feed keeps.
+// Limits and times of a feed.
 const (
-	ringMost    = 1 << 20 // bytes
-	lastMost    = 64      // events
-	linger      = 30 * time.Second
-	standsEvery = 2 * time.Second
+	ringMost    = 1 << 20          // the most bytes of events in the ring
+	lastMost    = 64               // the least number of last events that are kept for a summary
+	linger      = 30 * time.Second // how long a feed without users continues
+	standsEvery = 2 * time.Second  // the time between two checks whether a process drives the run
 )
 
-// follow returns the feed of a run. Call leave.
+// follow returns the feed of a run, once the feed has read the log. The caller must call leave on it.
 func (s *Server) follow(ctx context.Context, id string) (*feed, error) {
 	s.mu.Lock()
 	f := s.feeds[id]
 	if f == nil {
 		s.mu.Unlock()
-		if _, err := s.runs.Brief(ctx, id, 1); err != nil { // before there is anything of it
+		if _, err := s.runs.Brief(ctx, id, 1); err != nil { // a run that does not exist gets no feed
 			return nil, err
 		}
 		s.mu.Lock()
@@ -133,7 +132,8 @@ func (s *Server) follow(ctx context.Context, id string) (*feed, error) {
 	return f, nil
 }
 
-// leave gives the feed back. It goes on for a while: whoever reloads a page comes back.
+// leave ends the use of the feed by one caller of follow. A feed without users continues for a while, because a client that
+// reloads a page needs it again.
 func (f *feed) leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -147,7 +147,7 @@ func (f *feed) leave() {
 	f.idle = time.AfterFunc(after, f.retire)
 }
 
-// retire ends a feed that nobody uses.
+// retire ends the feed if it has no users.
 func (f *feed) retire() {
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
@@ -159,7 +159,7 @@ func (f *feed) retire() {
 	}
 }
 
-// run reads the log, and follows it.
+// run reads the log, and then follows it until ctx ends or reading fails.
 func (f *feed) run(ctx context.Context) {
 	defer close(f.done)
 	err := f.fold(ctx)
@@ -187,7 +187,7 @@ func (f *feed) run(ctx context.Context) {
 	}
 }
 
-// fail reports an error to the clients that wait.
+// fail sets the error of the feed, unless it is nil, and wakes the clients that wait.
 func (f *feed) fail(err error) {
 	if err == nil {
 		return
@@ -198,14 +198,14 @@ func (f *feed) fail(err error) {
 	f.tell()
 }
 
-// tell wakes those who wait. f.mu is held.
+// tell counts a change, and wakes the clients that wait for one. f.mu is held.
 func (f *feed) tell() {
 	f.version++
 	close(f.changed)
 	f.changed = make(chan struct{})
 }
 
-// fold reads the whole log, once. Of long texts the folds get the newest.
+// fold reads the whole log and folds it from the beginning. The folds get only the newest of the long texts.
 func (f *feed) fold(ctx context.Context) error {
 	view, err := f.view(ctx)
 	if err != nil {
@@ -248,7 +248,7 @@ func (f *feed) view(ctx context.Context) (*session.View, error) {
 	return f.s.runs.Brief(ctx, f.id, 0)
 }
 
-// put takes the next event of the log. One that is superseded does not count.
+// put folds the next event of the log. counts is false if the event is superseded.
 func (f *folds) put(s *Server, ev *session.Event, counts bool) {
 	f.folded = ev.Seq
 	f.page.Wrote(ev)
@@ -272,8 +272,8 @@ func (f *folds) put(s *Server, ev *session.Event, counts bool) {
 	}
 }
 
-// add takes the next event. If it makes others count no more, or begins another run, the log is
-// folded again.
+// add folds the next event and offers it to the clients. If the event supersedes others or belongs to another run, add folds
+// the whole log again.
 func (f *feed) add(ctx context.Context, ev *session.Event) error {
 	f.mu.Lock()
 	again, read := ev.InvocationID != f.invocation || ev.Mark.Supersedes() != nil, f.readers > 0
@@ -313,7 +313,7 @@ func (f *feed) add(ctx context.Context, ev *session.Event) error {
 	return nil
 }
 
-// read says that a client begins to read events; end, that it has ended.
+// read counts a client that reads events, until it calls end. The feed keeps events only while there is such a client.
 func (f *feed) read() (end func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -327,8 +327,8 @@ func (f *feed) read() (end func()) {
 	}
 }
 
-// hear takes an event from the supervisor. Only pieces of answers that are streamed are news to who
-// follows the run: all else comes from the log, from whichever process.
+// hear receives an event from the supervisor. It passes on pieces of streamed answers to the run's feed. All other events
+// reach the feed through the log, whichever process drives the run.
 func (s *Server) hear(id string, ev *session.Event) {
 	s.pieces.Hear(id, ev)
 	if !ev.Partial {
@@ -349,7 +349,8 @@ func (s *Server) hear(id string, ev *session.Event) {
 	}
 }
 
-// watchOver looks from time to time whether a process still drives the run: that it has died is no event.
+// watchOver checks from time to time whether a process still drives the run, because the death of a process is not an event
+// of the log.
 func (f *feed) watchOver(ctx context.Context) {
 	tick := time.NewTicker(standsEvery)
 	defer tick.Stop()
@@ -368,11 +369,11 @@ func (f *feed) watchOver(ctx context.Context) {
 	}
 }
 
-// stands finds out how the run stands.
+// stands updates the status of the run and its driver from the store.
 func (f *feed) stands(ctx context.Context) {
 	one, err := f.s.runs.Brief(ctx, f.id, 1)
 	if err != nil {
-		return // the watch says it
+		return // the goroutine that watches the log reports it
 	}
 	by := mark.RunRunning
 	run := session.RunOf(one)
@@ -403,30 +404,30 @@ func (f *feed) stands(ctx context.Context) {
 
 // snapshot is a run at one moment.
 type snapshot struct {
-	// Seq is the number of the last event in it: a stream of events goes on behind it.
+	// Seq is the sequence number of the last event in it. A client that reads events after Seq misses none.
 	Seq int64 `json:"seq"`
 	*runlog.Report
 	Loops []loopView `json:"loops"`
-	// Outlooks are what is to be said of the loops: the sentence, the ledger, the forecast.
+	// Outlooks describe the loops: the sentence, the ledger, the forecast.
 	Outlooks []prose.Outlook `json:"outlooks"`
 	// Now is the time of the server.
 	Now time.Time `json:"now"`
 }
 
-// loopView tells how many iterations a loop has; those in the tree are the last ones.
+// loopView is a loop with the number of its iterations. The tree of a snapshot has only the last of them.
 type loopView struct {
 	Loop  session.Address `json:"loop"`
 	Count int             `json:"count"`
 }
 
-// How many iterations of a loop are in a snapshot: of an outermost one, and of one in another.
+// How many iterations of an outermost loop, and of a loop inside another one, are in a snapshot.
 const (
 	outerIterations = 30
 	innerIterations = 5
 )
 
-// made is something about the run as JSON, without secrets, as it is or as it was no longer ago than
-// that. However many want it, it is made once for a change.
+// made returns the result of the function of as JSON without secrets. It returns a cached result if the run has not changed
+// since, or if the cached result is younger than old. So it is made at most once for each change, for all clients.
 func (f *feed) made(key shownKey, old time.Duration, of func() any) (shown, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -439,7 +440,7 @@ func (f *feed) made(key shownKey, old time.Duration, of func() any) (shown, erro
 	at := time.Now()
 	text, err := progress.MarshalJSON(of())
 	if err == nil && f.whole.Err != nil {
-		err, *f.whole = f.whole.Err, runlog.Wholes{Fetch: f.view} // the next time it may be there
+		err, *f.whole = f.whole.Err, runlog.Wholes{Fetch: f.view} // the next call tries again to read the store
 	}
 	if err != nil {
 		return shown{}, err
@@ -451,7 +452,7 @@ func (f *feed) made(key shownKey, old time.Duration, of func() any) (shown, erro
 	return f.shown[key], nil
 }
 
-// snapshot tells all about the run.
+// snapshot returns the whole run as JSON, with the last iterations of each loop. The result may be up to old out of date.
 func (f *feed) snapshot(lang prose.Language, old time.Duration) (shown, error) {
 	return f.made(shownKey{"snapshot", lang}, old, func() any {
 		sum := progress.Summarize(f.last)
@@ -474,7 +475,8 @@ func (f *feed) snapshot(lang prose.Language, old time.Duration) (shown, error) {
 	})
 }
 
-// clip is a copy of a step with the last iterations of its loops.
+// clip returns a copy of a step with only the last iterations of its loops: most of an outermost loop, and innerIterations
+// of a loop inside another one.
 func clip(step *progress.Step, most int) *progress.Step {
 	if step == nil {
 		return nil
@@ -496,6 +498,7 @@ func clip(step *progress.Step, most int) *progress.Step {
 	return &one
 }
 
+// clipAll returns copies of the steps: see clip.
 func clipAll(steps []*progress.Step, most int) []*progress.Step {
 	if steps == nil {
 		return nil
@@ -507,9 +510,9 @@ func clipAll(steps []*progress.Step, most int) []*progress.Step {
 	return all
 }
 
-// take returns the events behind one that the feed has, at most about a chunk of them, how far it is, and a
-// channel that is closed at the next change, or if there are more events. A client that does not read keeps
-// no others from being forgotten. ok is false if the feed has them no more: then they are in the store.
+// take returns the events after a sequence number, at most about chunk bytes of them, and the feed's version. changed is
+// closed at the next change, or at once if there are more events. ok is false if the feed no longer has the next event,
+// because it keeps only the last ones; then read from the store.
 func (f *feed) take(after int64) (lines []line, version int64, changed <-chan struct{}, ok bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

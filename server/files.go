@@ -28,30 +28,30 @@ import (
 	"github.com/refrain-dev/refrain/internal/values/limited"
 )
 
-// What is shown of files, how long a comparison may take, and how many are made at once.
+// Limits of comparisons of files.
 const (
-	filesMost    = pageMost
-	filesColumns = 8         // iterations beside each other
-	diffMost     = 256 << 10 // bytes of the difference of one file
-	diffLines    = 2000
-	diffColumns  = 1000 // characters of a line
-	patchMost    = 32 << 20
-	compareTime  = 20 * time.Second
-	compareMost  = 2
+	filesMost    = pageMost         // the most files in a list
+	filesColumns = 8                // how many iterations are shown, besides the best one
+	diffMost     = 256 << 10        // the most bytes of the difference of one file
+	diffLines    = 2000             // the most lines of the difference of one file
+	diffColumns  = 1000             // the most characters of a line
+	patchMost    = 32 << 20         // the most bytes of a patch
+	compareTime  = 20 * time.Second // how long a comparison may take
+	compareMost  = 2                // how many comparisons run at once
 )
 
 var errCompareTime = errors.New("it takes too long")
 
-// compared are two trees of a run's workspace.
+// compared has two trees of a run's workspace, from and to, which are to be compared.
 type compared struct {
 	run      *runlog.Run
-	start    workspace.Hash
+	start    workspace.Hash // the tree at the start of the run
 	stored   *workspace.Stored
 	from, to workspace.Hash
 }
 
-// comparing answers with the difference between two places of a run: from its start to its end, if the query
-// names none.
+// comparing calls answer with the trees at the two places of a run that the query names. The default places are the start and
+// the end of the run. It waits until fewer than compareMost comparisons run, and limits the time to compareTime.
 func (s *Server) comparing(r *http.Request, answer func(context.Context, *compared) error) error {
 	ctx, cancel := context.WithTimeoutCause(r.Context(), compareTime, errCompareTime)
 	defer cancel()
@@ -67,6 +67,7 @@ func (s *Server) comparing(r *http.Request, answer func(context.Context, *compar
 	return filesProblem(err)
 }
 
+// compared finds the two trees that a request compares. It fails if the run has no workspace or its files are not here.
 func (s *Server) compared(ctx context.Context, r *http.Request) (*compared, error) {
 	id, q := r.PathValue("id"), r.URL.Query()
 	started, err := s.runs.Started(ctx, id)
@@ -82,7 +83,7 @@ func (s *Server) compared(ctx context.Context, r *http.Request) (*compared, erro
 		return nil, problem.New(http.StatusNotFound, "no_workspace", "The run has no workspace",
 			"its definition has no field workspace, so its files are not kept")
 	}
-	if s.cfg.ReadOnly { // the log of a stranger may name any folder
+	if s.cfg.ReadOnly { // an exported log of somebody else may name any folder of this machine
 		return nil, problem.New(http.StatusNotFound, "files_not_here", "The files of the run are not here", "an exported run has none")
 	}
 	run, err := s.runs.ReadLog(r.Context(), r.PathValue("id"))
@@ -115,13 +116,13 @@ func (s *Server) compared(ctx context.Context, r *http.Request) (*compared, erro
 	return c, run.Wholes.Err
 }
 
-// at is the tree after an event of the run.
+// at returns the tree of the workspace after an event of the run.
 func (c *compared) at(seq int64) workspace.Hash {
 	h, _ := runfiles.Value(c.run.StateAfter(seq)[runfiles.Key])
 	return cmp.Or(h, c.start)
 }
 
-// filesProblem says why files cannot be shown.
+// filesProblem returns err as a problem that says why files cannot be shown, or err itself if it is of another kind.
 func filesProblem(err error) error {
 	switch {
 	case errors.Is(err, workspace.ErrNoGit):
@@ -135,7 +136,7 @@ func filesProblem(err error) error {
 	return err
 }
 
-// changesOf returns the first of the changes, with the names as they are shown.
+// changesOf returns at most the first filesMost changes, with the file names as shownName writes them.
 func changesOf(all []workspace.Change) []workspace.Change {
 	list := []workspace.Change{}
 	for _, one := range all[:min(len(all), filesMost)] {
@@ -161,8 +162,8 @@ func (s *Server) files(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// filesBy lists what the last iterations of a loop, and its best, have changed against those that they were written
-// from.
+// filesBy lists the files that the last iterations of a loop, and its best one, have changed, each compared with the iteration
+// that it started from.
 func (s *Server) filesBy(w http.ResponseWriter, r *http.Request) error {
 	type iteration struct {
 		Number int                `json:"number"`
@@ -177,7 +178,7 @@ func (s *Server) filesBy(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		trees := make(map[int]workspace.Hash) // by iteration; most are also the one that the next was written from
+		trees := make(map[int]workspace.Hash) // by iteration; a cache, because the next iteration mostly starts from the same tree
 		after := func(n int) workspace.Hash {
 			if trees[n] == "" {
 				trees[n] = c.at(progress.IterationSeq(c.run.Current(), loop.Address, n))
@@ -199,7 +200,7 @@ func (s *Server) filesBy(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// fileDiff is what has changed in one file.
+// fileDiff sends the lines that have changed in one file.
 func (s *Server) fileDiff(w http.ResponseWriter, r *http.Request) error {
 	name, ok := nameShown(r.URL.Query().Get("path"))
 	if !ok {
@@ -224,7 +225,8 @@ func (s *Server) fileDiff(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// patch is the difference as git apply takes it; without from, that of the result, as the run hands it over.
+// patch sends the difference as a patch for git apply. Without from in the query, the patch begins at the base of the workspace,
+// as does the patch that the run hands over.
 func (s *Server) patch(w http.ResponseWriter, r *http.Request) error {
 	return s.comparing(r, func(ctx context.Context, c *compared) (err error) {
 		if r.URL.Query().Get("from") == "" {
@@ -241,7 +243,7 @@ func (s *Server) patch(w http.ResponseWriter, r *http.Request) error {
 				"it has more than %d MiB; "+instead, patchMost>>20, c.run.ID)
 		case err != nil:
 			return err
-		case credential.Masked(text.String()) != text.String(): // without the secret the patch would be another one
+		case credential.Masked(text.String()) != text.String(): // a patch with a masked secret would not apply
 			return problem.New(http.StatusUnprocessableEntity, "patch_has_secret", "The patch contains a key or a password", instead, c.run.ID)
 		}
 		w.Header().Set("Content-Type", "text/x-diff")
@@ -251,21 +253,21 @@ func (s *Server) patch(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// short ends what writes into a text that is full.
+// short returns the error with which a text that is full ends the writing into it.
 func short() error { return io.ErrShortWrite }
 
-// diffLine is a line of a difference: one that is in both files (" "), was added ("+") or removed ("-"), says
-// where the next ones are ("@"), or that a file ends without a line end ("\").
+// diffLine is a line of a difference. Op is " " for a line in both files, "+" for an added line, "-" for a removed line, "@"
+// for the position of the next lines, and "\" for a file that ends without a line end.
 type diffLine struct {
 	Op   string `json:"op"`
-	Old  int64  `json:"old,omitzero"` // number in the file before
-	New  int64  `json:"new,omitzero"`
+	Old  int64  `json:"old,omitzero"` // the number of the line in the old file, counted from 1
+	New  int64  `json:"new,omitzero"` // the number of the line in the new file, counted from 1
 	Text string `json:"text"`
-	// Words are Text in pieces, if the line was replaced: what the other line has too, and what it has not.
+	// Words are the pieces of Text if the line was replaced. Each piece is in both lines, or only in this one.
 	Words []progress.Edit `json:"words,omitzero"`
 }
 
-// diffOf reads the lines of a patch of one file.
+// diffOf returns the lines of a patch of one file, without the file names. cut is true if it has omitted lines beyond diffLines.
 func diffOf(patch string) (lines []diffLine, cut bool) {
 	lines = []diffLine{}
 	var before, after int64
@@ -276,7 +278,7 @@ func diffOf(patch string) (lines []diffLine, cut bool) {
 			lines = append(lines, diffLine{Op: "@", Old: before, New: after, Text: shownLine(strings.TrimPrefix(around, " "))})
 			continue
 		}
-		if len(lines) == 0 || line == "" { // before the first hunk are the names
+		if len(lines) == 0 || line == "" { // the file names stand before the first hunk
 			continue
 		}
 		if len(lines) >= diffLines {
@@ -296,7 +298,8 @@ func diffOf(patch string) (lines []diffLine, cut bool) {
 	return lines, false
 }
 
-// markWords finds what differs within lines that were replaced: the first removed one by the first added one, and so on.
+// markWords sets the Words of lines that were replaced. In each group of changes it compares the first removed line with the
+// first added line, the second with the second, and so on.
 func markWords(lines []diffLine) {
 	run := func(from int, op string) (n int) {
 		for from+n < len(lines) && lines[from+n].Op == op {
@@ -309,7 +312,7 @@ func markWords(lines []diffLine) {
 		added := run(i+removed, "+")
 		for n := range min(removed, added) {
 			before, after := &lines[i+n], &lines[i+removed+n]
-			// The pieces of a secret would not be known as one.
+			// The secrets are masked before the lines are cut into pieces, because a piece of a secret is not recognized as one.
 			edits := progress.DiffWords(credential.Masked(before.Text), credential.Masked(after.Text))
 			common := func(e progress.Edit) bool { return e.Op == progress.Kept && strings.TrimSpace(e.Text) != "" }
 			if !slices.ContainsFunc(edits, common) {
@@ -328,7 +331,7 @@ func markWords(lines []diffLine) {
 	}
 }
 
-// hunkAt reads where a hunk begins: "@@ -3,4 +5,6 @@".
+// hunkAt returns the first line numbers of a hunk in the old and in the new file, from a line such as "@@ -3,4 +5,6 @@".
 func hunkAt(line string) (before, after int64) {
 	f := strings.Fields(line)
 	if len(f) < 3 {
@@ -342,8 +345,8 @@ func hunkAt(line string) (before, after int64) {
 	return number(f[1]), number(f[2])
 }
 
-// shownLine is a line of a file in which a character that cannot be seen, or that turns the direction of a text, is
-// written as in Go: \x1b.
+// shownLine returns a line of a file for display. It writes characters that are invisible or change the direction of text as
+// in Go, such as \x1b, and shortens the line to diffColumns.
 func shownLine(s string) string {
 	var out strings.Builder
 	for _, c := range brief.Clip(strings.ToValidUTF8(s, "\uFFFD"), diffColumns) {
@@ -356,8 +359,8 @@ func shownLine(s string) string {
 	return out.String()
 }
 
-// shownName is the name of a file: quoted as in Go if it has anything in it that cannot be seen, is no UTF-8, or
-// could be taken for a quoted one.
+// shownName returns the name of a file for display. It quotes the name as in Go if the name contains invisible characters, is
+// not valid UTF-8, or begins with a quote.
 func shownName(name string) string {
 	odd := func(c rune) bool { return c == unicode.ReplacementChar || !unicode.IsPrint(c) }
 	if strings.HasPrefix(name, `"`) || strings.ContainsFunc(name, odd) {
@@ -366,7 +369,7 @@ func shownName(name string) string {
 	return name
 }
 
-// nameShown is the name of a file that is shown like that.
+// nameShown returns the name of a file from the form that shownName returns. ok is false if there is no such name.
 func nameShown(shown string) (name string, ok bool) {
 	if !strings.HasPrefix(shown, `"`) {
 		return shown, shown != ""

@@ -29,18 +29,18 @@ import (
 	"github.com/refrain-dev/refrain/internal/web/wire"
 )
 
-// policy is what a browser may load for the page: what comes from here, and nothing else.
+// policy allows a browser to load only resources of this server for the page.
 const policy = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; " +
 	"form-action 'self'; frame-ancestors 'none'"
 
-// guarded lets requests through that may come in: to one of the server's names, so that no other
-// name can be pointed here (DNS rebinding); from no page of another origin, if they change
-// something; and with the token, if there is one. All that a client sends and reads has its time.
+// guarded passes on only requests that are allowed. A request must name one of the server's hosts, which prevents DNS
+// rebinding. A request that changes something must not come from a page of another origin. If the server has a token, the
+// request must have it. guarded also limits the time that a client takes to send a request and to read the response.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	origin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w := &timely{ResponseWriter: rw, s: s, r: r}
-		_ = w.extend() // also for an answer of which nothing is written
+		_ = w.extend() // also for a response whose handler writes nothing
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
@@ -64,7 +64,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		case s.cfg.Token != "" && closed(r) && !s.proven(r):
 			p = s.unproven(r)
 		}
-		switch read := p == nil && closed(r); { // by its handler
+		switch read := p == nil && closed(r); { // read: the handler reads the body
 		case r.ContentLength != 0 && read:
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.cfg.ReadTimeout))
 			r.Body = &timedBody{r.Body, w, r}
@@ -82,13 +82,13 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	})
 }
 
-// The names of callers whose token has none.
+// The names of callers: a client with the token, and a client of a server without a token.
 const (
 	callerToken = "token"
 	callerLocal = "local"
 )
 
-// callerOf returns who sends a request that was let in.
+// callerOf returns the caller of a request that guarded has allowed.
 func (s *Server) callerOf(r *http.Request) operations.Caller {
 	c := operations.Caller{Name: callerToken, Address: r.RemoteAddr, Via: r.Method + " " + r.URL.Path, Agent: fromAgent(r.URL.Path)}
 	if s.cfg.Token == "" {
@@ -103,8 +103,8 @@ func fromAgent(path string) bool {
 	return path == mcpPath || strings.HasPrefix(path, a2aPath) || strings.HasPrefix(path, adkPath) && !strings.HasPrefix(path, v1Path)
 }
 
-// timedBody is a body with a deadline, which ends with the body. Until then the request does not count as
-// let in: see [conns].
+// timedBody is a request body with a deadline, which is removed at the end of the body. Until then the connection can be
+// closed for another one: see [conns].
 type timedBody struct {
 	io.ReadCloser
 	w http.ResponseWriter
@@ -120,25 +120,24 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// closed reports whether a request needs the token, if there is one: a request to the API, from a client of MCP or A2A, or for the
-// metrics. The page itself has no secrets, and the health checks must work without a token. The
-// card of an agent says what the folder holds, and the metrics what it costs, which is nobody's business
-// without the token.
+// closed reports whether a request needs the token, if the server has one. These are requests to the API, over MCP or A2A,
+// for the card of an agent or for the metrics. The card shows what the folder contains, and the metrics show the costs, so a
+// client without the token must not read them. The page itself has no secrets, and the health checks must work without a token.
 func closed(r *http.Request) bool {
 	path := r.URL.Path
 	return strings.HasPrefix(path, adkPath) || path == mcpPath || strings.HasPrefix(path, a2aPath) || path == cardPath ||
 		path == metricsPath
 }
 
-// trustworthy reports whether a browser takes the page's origin for safe: it is reached by TLS, if only
-// up to a proxy, or on this machine. Elsewhere Chromium calls an opener policy an error.
+// trustworthy reports whether a browser treats the page's origin as secure, because the browser reaches the server or its
+// proxy by TLS, or because the server is on the same machine. For other origins Chromium reports an opener policy as an error.
 func trustworthy(r *http.Request) bool {
 	host := hostname(r.Host)
 	addr, err := netip.ParseAddr(host)
 	return schemeOf(r) == "https" || host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// schemeOf is how the client reaches the server, if only up to a proxy.
+// schemeOf returns the scheme, https or http, by which the client reaches the server or its proxy.
 func schemeOf(r *http.Request) string {
 	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
 		return "https"
@@ -146,14 +145,14 @@ func schemeOf(r *http.Request) string {
 	return "http"
 }
 
-// sameScheme refuses a change by a page that was loaded with another scheme. A browser that says itself
-// that the origin is the same is believed.
+// sameScheme returns false for a request that changes something and comes from a page with another scheme. It trusts a
+// browser that sends Sec-Fetch-Site, because [http.CrossOriginProtection] checks that header.
 func sameScheme(r *http.Request) bool {
 	origin, safe := r.Header.Get("Origin"), r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions
 	return origin == "" || safe || r.Header.Get("Sec-Fetch-Site") != "" || strings.HasPrefix(origin, schemeOf(r)+"://")
 }
 
-// hostname is a Host without its port, in lower case.
+// hostname returns a Host header without its port, in lower case.
 func hostname(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -161,7 +160,7 @@ func hostname(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// named reports whether the server has the name that a request is for.
+// named reports whether the Host of a request is one of the server's names.
 func (s *Server) named(host string) bool {
 	host = hostname(host)
 	if addr, err := netip.ParseAddr(host); err == nil {
@@ -177,8 +176,8 @@ func (s *Server) proven(r *http.Request) bool {
 	return ok && strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(given[:], want[:]) == 1
 }
 
-// timely gives a client the same time for each piece of an answer, and drops a client that does not
-// read.
+// timely is a response writer that gives the client a new deadline for each piece of the response. A client that does not read
+// is dropped.
 type timely struct {
 	http.ResponseWriter
 	s *Server
@@ -187,7 +186,7 @@ type timely struct {
 	dropped bool
 }
 
-// extend gives the client the time for another piece.
+// extend sets the deadline for the next piece.
 func (t *timely) extend() error {
 	err := http.NewResponseController(t.ResponseWriter).SetWriteDeadline(time.Now().Add(t.s.cfg.WriteTimeout))
 	if errors.Is(err, http.ErrNotSupported) {
@@ -209,7 +208,7 @@ func (t *timely) Write(b []byte) (written int, err error) {
 	return written, nil
 }
 
-// WriteHeader also starts the time of an answer without a body.
+// WriteHeader also sets the deadline for a response without a body.
 func (t *timely) WriteHeader(status int) {
 	_ = t.extend()
 	t.ResponseWriter.WriteHeader(status)
@@ -226,7 +225,7 @@ func (t *timely) Flush() { _ = t.FlushError() }
 // Unwrap lets a [http.ResponseController] set deadlines.
 func (t *timely) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
-// tells logs, once, that the client was dropped.
+// tells logs, once, that the client was dropped, if err is a missed deadline. It returns err.
 func (t *timely) tells(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) && !t.dropped {
 		t.dropped = true
@@ -236,8 +235,8 @@ func (t *timely) tells(err error) error {
 	return err
 }
 
-// guesses counts requests with a wrong token or none, by client. A client may make a few at once, and then
-// one a second; more are answered with 429. A right token is never held up: it is compared first.
+// guesses limits the requests of each client with a wrong token or none: 20 at once, and then one a second. Further ones get
+// status 429. A request with the right token is never delayed, because the token is compared first.
 type guesses struct {
 	mu sync.Mutex
 	of map[netip.Prefix]*rate.Limiter
@@ -245,10 +244,10 @@ type guesses struct {
 
 const (
 	guessesAtOnce  = 20
-	guessesClients = 4096 // that are remembered
+	guessesClients = 4096 // how many clients are remembered
 )
 
-// take takes a try, and returns how long to wait for one if there is none.
+// take uses up one try of a client. If the client has no try left, take returns how long it must wait for one.
 func (g *guesses) take(client netip.Prefix, now time.Time) (wait time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -270,7 +269,8 @@ func (g *guesses) take(client netip.Prefix, now time.Time) (wait time.Duration) 
 	return wait
 }
 
-// forget makes room for a client: without those that have all their tries again, or else without any one.
+// forget makes room for one more client. It removes the clients that have all of their tries again and, if that is not
+// enough, any others.
 func (g *guesses) forget(now time.Time) {
 	maps.DeleteFunc(g.of, func(_ netip.Prefix, one *rate.Limiter) bool { return one.TokensAt(now) >= guessesAtOnce })
 	for client := range g.of {
@@ -281,7 +281,7 @@ func (g *guesses) forget(now time.Time) {
 	}
 }
 
-// unproven is the problem of a request without the token.
+// unproven returns the problem of a request without the right token.
 func (s *Server) unproven(r *http.Request) *problem.Problem {
 	if wait := s.guesses.take(clientOf(r.RemoteAddr), time.Now()); wait > 0 {
 		seconds := strconv.Itoa(int(math.Ceil(wait.Seconds())))
@@ -292,19 +292,19 @@ func (s *Server) unproven(r *http.Request) *problem.Problem {
 		With("WWW-Authenticate", `Bearer realm="refrain"`)
 }
 
-// conns is a listener that limits its connections, and those of one client to half of the limit. When
-// there is no place for a new connection, it closes the oldest idle one, on which the server answers no
-// request that it has let in. So connections that only hold a place, such as with an unfinished body, keep
-// no client out.
+// conns is a listener that limits the number of its connections; one client can have at most half of them. If there is no
+// place for a new connection, conns closes the oldest idle one. A connection is idle unless the server answers a request on it
+// that needs the token (see closed), that guarded has allowed and whose body is complete. So a client cannot block others with
+// connections that send nothing.
 type conns struct {
 	net.Listener
 	most   int
-	closed func(from string) // is told of each connection that was closed for lack of places
+	closed func(from string) // is called for each connection that was closed because there was no place
 
 	mu   sync.Mutex
 	all  int
 	of   map[netip.Prefix]int // connections of each client
-	idle list.List            // of *conn, the oldest first
+	idle list.List            // the idle connections, each a *conn, the oldest first
 }
 
 // conn is a connection with a place.
@@ -314,8 +314,8 @@ type conn struct {
 	client netip.Prefix
 
 	// l.mu guards these.
-	idle *list.Element // nil while a request is answered, and at the end
-	gone bool
+	idle *list.Element // its element of l.idle; nil if the connection is not idle
+	gone bool          // the place was given back
 }
 
 // Accept returns the next connection that has a place.
@@ -336,7 +336,8 @@ func (l *conns) Accept() (net.Conn, error) {
 	}
 }
 
-// place gives a connection a place. lost is the connection that has none for it.
+// place gives a connection a place. lost is the connection that the caller must close for lack of places: an old one, or raw
+// itself, and then c is nil.
 func (l *conns) place(raw net.Conn) (c *conn, lost net.Conn) {
 	c = &conn{Conn: raw, l: l, client: clientOf(raw.RemoteAddr().String())}
 	l.mu.Lock()
@@ -384,7 +385,7 @@ func (c *conn) leave() {
 	}
 }
 
-// busy keeps the connection from being closed for another one. l.mu is held.
+// busy marks the connection as not idle, so that it is not closed for another one. l.mu is held.
 func (c *conn) busy() {
 	if c.idle != nil {
 		c.l.idle.Remove(c.idle)
@@ -395,7 +396,7 @@ func (c *conn) busy() {
 // connKey is the key under which a request's context has its *conn.
 type connKey struct{}
 
-// letIn says that the server answers a request that it has let in.
+// letIn marks the connection of a request as not idle, because the server answers the request.
 func letIn(ctx context.Context) {
 	if c, ok := ctx.Value(connKey{}).(*conn); ok {
 		c.l.mu.Lock()
@@ -404,7 +405,7 @@ func letIn(ctx context.Context) {
 	}
 }
 
-// connState is [http.Server.ConnState]: a connection is idle again when its request was answered.
+// connState marks a connection as idle again after its request was answered. It is the server's [http.Server.ConnState].
 func connState(raw net.Conn, state http.ConnState) {
 	c, ok := raw.(*conn)
 	if !ok || state != http.StateIdle {
@@ -417,8 +418,8 @@ func connState(raw net.Conn, state http.ConnState) {
 	}
 }
 
-// clientOf is who an address belongs to: the address itself, or in version 6 of the protocol its network
-// of 64 bits, all of which one client can have.
+// clientOf returns the client that an address belongs to: an IPv4 address itself, or the network of 64 bits of an IPv6
+// address, because one client can have all addresses of such a network. It is invalid if addr is not an address with a port.
 func clientOf(addr string) netip.Prefix {
 	at, err := netip.ParseAddrPort(addr)
 	if err != nil {

@@ -16,14 +16,14 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// healthy says that the process answers.
+// healthy answers "ok", to show that the process is alive.
 func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = io.WriteString(w, "ok\n")
 	return nil
 }
 
-// ready says whether runs can be started: the store can be written, and the server is not about to stop.
+// ready answers "ok" if runs can be started. It fails if the server is stopping or if the store cannot be written.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	if s.runs.Closing() {
 		return problem.New(http.StatusServiceUnavailable, "closing", "The server is stopping", "")
@@ -42,18 +42,19 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 
 // Times of the probe of the store.
 const (
-	probeEvery = time.Second     // at most so often, however many ask
-	probeTime  = 5 * time.Second // that it may take
+	probeEvery = time.Second     // the least time between two probes, however many clients ask
+	probeTime  = 5 * time.Second // how long a probe may take
 )
 
-// storeProbe remembers whether the store was there a moment ago.
+// storeProbe keeps the result of the last probe of the store.
 type storeProbe struct {
 	mu   sync.Mutex
 	last time.Time
 	err  error
 }
 
-// look tries the store, unless that was done a moment ago. Whoever asks meanwhile waits for the result.
+// look probes the store, unless it did so less than probeEvery ago, and returns the result. Other callers wait meanwhile and
+// get the same result.
 func (p *storeProbe) look(ctx context.Context, cfg *Config) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,7 +70,8 @@ func (p *storeProbe) look(ctx context.Context, cfg *Config) error {
 // probeApp owns the session that tryStore makes, so that no list of runs has it.
 const probeApp = "refrain-readyz"
 
-// tryStore makes a session and removes it. Nothing less than a commit meets a full disk.
+// tryStore creates a session and deletes it, because only a commit shows that the disk is full. In a read-only store it
+// only lists sessions.
 func tryStore(ctx context.Context, cfg *Config) error {
 	if cfg.ReadOnly {
 		_, err := cfg.Service.List(ctx, &session.ListRequest{AppName: cfg.AppName, UserID: "nobody"})
@@ -77,13 +79,14 @@ func tryStore(ctx context.Context, cfg *Config) error {
 	}
 	id := cmp.Or(cfg.Owner, "server")
 	_, err := cfg.Service.Create(ctx, &session.CreateRequest{AppName: probeApp, UserID: cfg.UserID, SessionID: id})
-	if err != nil && !errors.Is(err, session.ErrExists) { // one that is left over can be removed, too
+	if err != nil && !errors.Is(err, session.ErrExists) { // Delete also removes a session that an earlier probe has left
 		return err
 	}
 	return cfg.Service.Delete(ctx, &session.DeleteRequest{AppName: probeApp, UserID: cfg.UserID, SessionID: id})
 }
 
-// left says in the log which run the server has let go without a word in the run's own log, and what to do.
+// left is called when the server stops driving a run. If the run's own log does not record this, left writes the run, the
+// cause and what to do next to the server's log.
 func (s *Server) left(id string, end supervisor.Ending) {
 	if !end.Dropped() {
 		return
@@ -94,7 +97,7 @@ func (s *Server) left(id string, end supervisor.Ending) {
 			", or start the server again")
 }
 
-// metrics answers Prometheus.
+// metrics answers with the metrics for Prometheus.
 func (s *Server) metrics(w http.ResponseWriter, r *http.Request) error {
 	if s.cfg.Metrics == nil {
 		return problem.New(http.StatusNotFound, "no_metrics", "This server has no metrics", "refrain serve has them")
@@ -103,7 +106,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// index is what stands at / if there is no page.
+// index answers at / if the server has no page.
 func (s *Server) index(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = io.WriteString(w, "refrain serves runs of loops of agents.\n\n"+

@@ -29,16 +29,16 @@ import (
 
 // Times and sizes of the list of runs.
 const (
-	listEvery  = time.Second            // between two looks at the store, while somebody watches
-	listSoon   = 200 * time.Millisecond // at least, also if a run begins or ends
-	rowsMost   = 2000                   // that are kept
-	drawMost   = 60                     // scores of a row
-	drawEvents = 640                    // the last events of a run in which they are looked for
+	listEvery  = time.Second            // the time between two reads of the store, while a client watches the list
+	listSoon   = 200 * time.Millisecond // the time between two reads after a run of this process has begun or ended
+	rowsMost   = 2000                   // the most rows that are cached
+	drawMost   = 60                     // the most scores of a row
+	drawEvents = 640                    // how many of the last events of a run are searched for scores
 )
 
-// listRuns lists the runs, the newest first. status, name, stop_reason and q choose some of them;
-// after is the ID of the last run of the page before; scores asks for the last scores of each. Who
-// accepts a stream gets the list each time that it has changed.
+// listRuns lists the runs, the newest first. In the query, status, definition, stop_reason and q choose some of the runs;
+// after is the ID of the last run of the previous page; scores adds the last scores of each run. A client that accepts a
+// stream gets the list again each time that it has changed.
 func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	limit, err := number(q, "limit", pageSize, 1, pageMost)
@@ -69,7 +69,7 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// sendTagged answers with a JSON text and its tag, or says that the client has it. cache is the Cache-Control.
+// sendTagged answers with a JSON text and its ETag, or with status 304 if the client has the text. cache is the Cache-Control.
 func sendTagged(w http.ResponseWriter, r *http.Request, body []byte, cache string) {
 	sum := sha256.Sum256(body)
 	tag := `W/"` + hex.EncodeToString(sum[:12]) + `"`
@@ -82,7 +82,7 @@ func sendTagged(w http.ResponseWriter, r *http.Request, body []byte, cache strin
 	wire.SendText(w, http.StatusOK, body)
 }
 
-// statusesOf are those that somebody asks for; an empty one is none.
+// statusesOf returns the statuses that a client asks for, without empty ones. It fails if one is not a status of a run.
 func statusesOf(asked []string) (statuses []string, err error) {
 	all := runlog.AllStatuses()
 	for _, one := range asked {
@@ -101,7 +101,7 @@ func statusesOf(asked []string) (statuses []string, err error) {
 	return statuses, nil
 }
 
-// listed is a page of the list as it is now.
+// listed returns a page of the list as it is now.
 func (s *Server) listed(ctx context.Context, want *filter) (*runsPage, error) {
 	all, err := s.runs.Sessions(ctx)
 	if err != nil {
@@ -112,8 +112,7 @@ func (s *Server) listed(ctx context.Context, want *filter) (*runsPage, error) {
 	return s.list.make(ctx, all, want, 0)
 }
 
-// streamRuns sends the list as "runs", now and each time that it has changed, as long as the client
-// listens.
+// streamRuns sends the list as an event "runs", at once and each time that it has changed, until the client leaves.
 func (s *Server) streamRuns(w http.ResponseWriter, r *http.Request, q url.Values, want *filter) error {
 	leave, err := s.place(r.Context())
 	if err != nil {
@@ -135,7 +134,7 @@ func (s *Server) streamRuns(w http.ResponseWriter, r *http.Request, q url.Values
 	})
 }
 
-// filter says which runs somebody wants to see, and what of them.
+// filter chooses the runs of a page of the list, and what the page shows of them.
 type filter struct {
 	statuses, reasons []string
 	name, text, after string
@@ -143,7 +142,7 @@ type filter struct {
 	limit             int
 }
 
-// mayHave leaves out what can be told without a run's log.
+// mayHave returns false if the session alone, without the run's log, shows that the filter excludes the run.
 func (f *filter) mayHave(one session.Session) bool {
 	run := session.RunOf(one)
 	if run == nil {
@@ -154,32 +153,33 @@ func (f *filter) mayHave(one session.Session) bool {
 		strings.Contains(strings.ToLower(one.ID()+" "+run.Name+" "+run.Error+" "+run.Input), f.text)
 }
 
+// has reports whether a row fits the statuses and the stop reasons of the filter.
 func (f *filter) has(row *runlog.Row) bool {
 	return (len(f.statuses) == 0 || slices.Contains(f.statuses, row.Status)) &&
 		(len(f.reasons) == 0 || slices.Contains(f.reasons, row.StopReason))
 }
 
-// board is the list of runs for all who watch it: the store is read once for all of them, and so is
-// each run that has changed.
+// board is the list of runs for all clients that watch it. It reads the store, and each run that has changed, once for all of
+// them.
 type board struct {
 	s *Server
 
-	making  sync.Mutex // held while a page is made
-	all     []session.Session
-	looked  time.Time // when the store listed all
-	version int64     // counts looks at the store
-	rows    map[string]*kept
-	pages   map[string]shown // by the query
+	making  sync.Mutex        // held while a page is made; guards the fields up to pages
+	all     []session.Session // the sessions of all runs, as the store has listed them
+	looked  time.Time         // when the store listed them
+	version int64             // counts these lists
+	rows    map[string]*kept  // by the ID of the run
+	pages   map[string]shown  // by the query
 
-	hearing sync.Mutex    // never held for long: the run waits
-	news    chan struct{} // closed when a run of this process has begun or ended since the look
+	hearing sync.Mutex    // guards news; held only for a moment, because the run waits meanwhile
+	news    chan struct{} // closed when a run of this process has begun or ended; nil after that, until the next look
 }
 
 func newBoard(s *Server) *board {
 	return &board{s: s, rows: make(map[string]*kept), pages: make(map[string]shown)}
 }
 
-// hear takes an event of a run that this process drives.
+// hear receives an event of a run that this process drives. If the event changes the run's status, hear closes news.
 func (b *board) hear(ev *session.Event) {
 	if ev.Mark == nil || ev.Actions.StateDelta[mark.KeyRun] == nil {
 		return
@@ -192,8 +192,8 @@ func (b *board) hear(ev *session.Event) {
 	}
 }
 
-// look looks at the store, unless that was done a moment ago. It returns when to look again: then, or soon if there is
-// news. b.making is held.
+// look reads the list of runs from the store, unless it did so less than listEvery ago, or less than listSoon ago if there is
+// news. It returns the time until the next read; if news is closed, the next read is earlier. b.making is held.
 func (b *board) look(ctx context.Context) (news <-chan struct{}, next time.Duration, err error) {
 	b.hearing.Lock()
 	next = listEvery - time.Since(b.looked)
@@ -215,8 +215,8 @@ func (b *board) look(ctx context.Context) (news <-chan struct{}, next time.Durat
 	return news, listEvery, err
 }
 
-// now is the page that a query asks for, made once for all who ask the same. It may have changed when there is news,
-// and has to be asked for again at the next look.
+// now returns the page for a query as JSON. It makes each page once for all clients with the same query. The caller must call
+// now again after next, or when news is closed, because the page may have changed then.
 func (b *board) now(ctx context.Context, query string, want *filter) (text []byte, news <-chan struct{}, next time.Duration, err error) {
 	b.making.Lock()
 	defer b.making.Unlock()
@@ -235,7 +235,7 @@ func (b *board) now(ctx context.Context, query string, want *filter) (text []byt
 		return nil, nil, 0, err
 	}
 	for other, p := range b.pages {
-		if p.version < b.version-1 { // nobody asks for it any more
+		if p.version < b.version-1 { // no client asks for this page any more
 			delete(b.pages, other)
 		}
 	}
@@ -246,10 +246,10 @@ func (b *board) now(ctx context.Context, query string, want *filter) (text []byt
 // runsPage is a page of the list.
 type runsPage struct {
 	runs []kept
-	next string // what to give as after for the next page; empty at the end
+	next string // the value of after for the next page; "" if this is the last page
 }
 
-// text is the page as clients get it, with the scores of each run if they are wanted.
+// text returns the page as JSON without secrets, with the scores of each run if scores is true.
 func (p *runsPage) text(scores bool) ([]byte, error) {
 	out := struct {
 		Runs []any  `json:"runs"`
@@ -266,7 +266,7 @@ func (p *runsPage) text(scores bool) ([]byte, error) {
 	return []byte(credential.Masked(string(text))), err
 }
 
-// make makes a page. Rows of runs that go on may be so old; b.making is held.
+// make makes a page from the sessions of all runs. The rows of unfinished runs may be up to old out of date. b.making is held.
 func (b *board) make(ctx context.Context, all []session.Session, want *filter, old time.Duration) (*runsPage, error) {
 	if want.after != "" {
 		i := slices.IndexFunc(all, func(one session.Session) bool { return one.ID() == want.after })
@@ -282,7 +282,7 @@ func (b *board) make(ctx context.Context, all []session.Session, want *filter, o
 		}
 		k, err := b.row(ctx, one, want.scores, old)
 		if errors.Is(err, session.ErrNotFound) {
-			continue // removed meanwhile
+			continue // the run was deleted meanwhile
 		}
 		if err != nil {
 			return nil, err
@@ -299,12 +299,12 @@ func (b *board) make(ctx context.Context, all []session.Session, want *filter, o
 	return page, nil
 }
 
-// kept is the row of a run. It is right until the run has another last event than seq.
+// kept is the cached row of a run. It is valid until the run has a last event other than seq.
 type kept struct {
 	row     *runlog.Row
 	seq     int64
-	updated time.Time
-	at      time.Time
+	updated time.Time // the time of that event
+	at      time.Time // when the row was read
 	drawn   drawing
 }
 
@@ -315,7 +315,7 @@ type drawnRow struct {
 	Target *float64     `json:"target,omitzero"`
 }
 
-// rowOf is the row of a run as it is now.
+// rowOf returns the row of a run as it is now.
 func (b *board) rowOf(ctx context.Context, one session.Session) (*runlog.Row, error) {
 	b.making.Lock()
 	defer b.making.Unlock()
@@ -326,7 +326,8 @@ func (b *board) rowOf(ctx context.Context, one session.Session) (*runlog.Row, er
 	return k.row, nil
 }
 
-// row is the row of a run: the one that there is, if the run has not changed.
+// row returns the row of a run, from the cache if the run has not changed. The row of an unfinished run may be up to old out
+// of date. If scores is true, the row also has the run's last scores. b.making is held.
 func (b *board) row(ctx context.Context, one session.Session, scores bool, old time.Duration) (*kept, error) {
 	id, seq, updated := one.ID(), session.LastSeen(one), one.LastUpdateTime()
 	k := b.rows[id]
@@ -335,7 +336,7 @@ func (b *board) row(ctx context.Context, one session.Session, scores bool, old t
 		if err != nil {
 			return nil, err
 		}
-		if k == nil || k.seq > seq { // another run has the ID now
+		if k == nil || k.seq > seq { // the run was deleted, and a new run has its ID
 			if len(b.rows) >= rowsMost {
 				clear(b.rows)
 			}
@@ -356,20 +357,20 @@ func (b *board) row(ctx context.Context, one session.Session, scores bool, old t
 	return k, nil
 }
 
-// goesOn reports whether a run can change without an event: who drives it may have died.
+// goesOn reports whether the status of a run can change without an event, because the process that drives it may die.
 func goesOn(status string) bool {
 	return status == string(mark.RunRunning) || status == runlog.StatusInterrupted || status == runlog.StatusNotBegun
 }
 
-// drawing is what a row draws: the last scores of the run's last outermost loop.
+// drawing is the chart of a row: the last scores of the run's last outermost loop.
 type drawing struct {
-	seq    int64 // of the last event in it
+	seq    int64 // the sequence number of the last event that was read
 	points []drawnScore
 	target *float64
-	begun  bool // the target was looked for
+	begun  bool // read has looked for the target
 }
 
-// drawnScore is the score of an iteration; nil if it has none.
+// drawnScore is an iteration in a chart. Its Score is nil if the iteration has none.
 type drawnScore struct {
 	Iteration int      `json:"iteration"`
 	Score     *float64 `json:"score,omitzero"`
@@ -377,13 +378,13 @@ type drawnScore struct {
 	Undone    bool     `json:"undone,omitzero"`
 }
 
-// read takes the new events of a log, or the last ones of a long one.
+// read adds the events of a log that it has not read yet, but at most the last drawEvents.
 func (d *drawing) read(view *session.View) error {
 	log, gone := view.Log(), view.Superseded()
 	n := log.Len()
 	before := view.LastSeq() - int64(n)
 	from := max(0, int(d.seq-before), n-drawEvents)
-	points := slices.Clone(d.points) // those that are shown do not change
+	points := slices.Clone(d.points) // a copy, because pages may still use the old slice
 	take := func(ev *session.Event) {
 		if ev.Mark == nil || ev.Iteration != 0 || gone.Has(ev.Seq) {
 			return
@@ -418,7 +419,7 @@ func (d *drawing) read(view *session.View) error {
 			}
 		}
 	}
-	if !d.begun { // the plan is at the beginning
+	if !d.begun { // the loop's plan, with the target, is among the first events
 		for i := range min(from, drawBegin) {
 			take(log.At(i))
 		}
@@ -431,5 +432,5 @@ func (d *drawing) read(view *session.View) error {
 	return view.Err()
 }
 
-// drawBegin is in how many of the first events of a log the loop's plan is looked for.
+// drawBegin is how many of the first events of a log are searched for the loop's plan.
 const drawBegin = 16

@@ -21,15 +21,15 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// asksMost is how often one call asks the user: clients give up a call that asks without an end.
+// asksMost limits how often one call asks the user, because clients abandon a call that asks without end.
 const asksMost = 8
 
 // newProtocol is the first version of the protocol in which a call can ask more than once.
 const newProtocol = "2026-07-28"
 
-// asksUser is the result of a tool that has the client show the questions of a run to its user, and call
-// the tool again with the answers. It is nil if nothing is asked, or if the client cannot do that: then
-// its model reads the question.
+// asksUser returns a result of a tool that makes the client show the questions of a run to its user, and call the tool again
+// with the answers. It returns nil if there is no question, or if the client cannot do this. Then the client's model reads
+// the questions.
 func asksUser(req *mcp.CallToolRequest, t *toldResult) *mcp.CallToolResult {
 	if !t.waited || t.Status != string(mark.RunWaiting) || !showsForms(req) {
 		return nil
@@ -60,14 +60,16 @@ func showsForms(req *mcp.CallToolRequest) bool {
 	return caps != nil && caps.Elicitation != nil && (caps.Elicitation.Form != nil || caps.Elicitation.URL == nil)
 }
 
-// consentState begins the state of a call that has asked the user to accept a definition; the definition's hash follows.
+// consentState is the prefix of the request state of a call that has asked the user to accept a definition. The definition's
+// hash follows it. consentField is the name of the form's field.
 const (
 	consentState = "accept "
 	consentField = "accept"
 )
 
-// asksConsent is the result of a tool that has the client ask its user, once a call, whether a definition may start programs;
-// nil if the call has asked, or if the client cannot. accepted reports that the user has accepted this very definition.
+// asksConsent returns a result of a tool that makes the client ask its user, once in a call, whether a definition may start
+// programs. The result is nil if the call has asked already, or if the client cannot ask. accepted is true if the user has
+// accepted exactly this definition.
 func asksConsent(req *mcp.CallToolRequest, refused *operations.NotAcceptedError) (asks *mcp.CallToolResult, accepted bool) {
 	state := consentState + refused.Hash
 	if strings.HasPrefix(req.Params.RequestState, consentState) {
@@ -95,7 +97,7 @@ func asksConsent(req *mcp.CallToolRequest, refused *operations.NotAcceptedError)
 	}}}, false
 }
 
-// asked says how often a call has asked the user already, about which run; 0 if it is a new call.
+// asked returns how often a call has asked the user already, and the ID of the run. times is 0 for a new call.
 func asked(req *mcp.CallToolRequest) (times int, run string) {
 	count, run, ok := strings.Cut(req.Params.RequestState, " ")
 	if times, err := strconv.Atoi(count); ok && err == nil && times > 0 && times <= asksMost {
@@ -104,15 +106,14 @@ func asked(req *mcp.CallToolRequest) (times int, run string) {
 	return 0, ""
 }
 
-// stateShape is the shape of the states that asksUser and asksConsent give out.
+// stateShape matches the request states that asksUser and asksConsent issue.
 var stateShape = lazyregexp.New(`^([1-` + strconv.Itoa(asksMost) + `] \S+|` + consentState + `[0-9a-f]{64})$`)
 
-// isState reports whether the state of a call may come from an earlier result. A new call has none.
+// isState reports whether the request state of a call can come from an earlier result. A new call has an empty state.
 func isState(state string) bool { return state == "" || stateShape().MatchString(state) }
 
-// again goes on with a call that has asked the user: it answers the run's questions, and waits for the run
-// as the call did. It reports false for a new call. If the user does not want to answer, it tells how the
-// run stands.
+// again continues a call that has asked the user. It answers the run's questions with the user's answers, and then waits for
+// the run as the call did. If the user declined, it returns the status of the run at once. The bool is false for a new call.
 func (s *Server) again(ctx context.Context, req *mcp.CallToolRequest, w *waits) (*toldResult, bool, error) {
 	times, id := asked(req)
 	if times == 0 {
@@ -125,7 +126,7 @@ func (s *Server) again(ctx context.Context, req *mcp.CallToolRequest, w *waits) 
 	declined := false
 	for i := range open {
 		res, ok := req.Params.InputResponses[open[i].ID].(*mcp.ElicitResult)
-		if ok && res.Action == mark.FormDecline && open[i].Kind == mark.AskForm { // the user's decision, for the server that asks
+		if ok && res.Action == mark.FormDecline && open[i].Kind == mark.AskForm { // to decline is an answer to a form's question
 			res = &mcp.ElicitResult{Action: "accept", Content: map[string]any{"action": mark.FormDecline}}
 		} else if ok && open[i].Kind == mark.AskForm {
 			res = &mcp.ElicitResult{Action: res.Action, Content: map[string]any{"action": mark.FormAccept, "content": res.Content}}
@@ -140,7 +141,7 @@ func (s *Server) again(ctx context.Context, req *mcp.CallToolRequest, w *waits) 
 		}
 		a.ClaimedBy = callerOf(req)
 		err = s.runs.Answer(context.WithoutCancel(ctx), id, a)
-		if err != nil && !errors.Is(err, supervisor.ErrNoQuestion) { // somebody else was quicker
+		if err != nil && !errors.Is(err, supervisor.ErrNoQuestion) { // ErrNoQuestion: another client has answered it already
 			return nil, true, err
 		}
 	}
@@ -160,8 +161,8 @@ func callerOf(req *mcp.CallToolRequest) string {
 	return "a client over MCP"
 }
 
-// formOf is the schema of the form in which a user answers a question; nil if there is no such form, or if
-// it would show a secret.
+// formOf returns the schema of the form in which a user answers a question. It returns nil if a form cannot have the answer, or
+// if the form would show a secret.
 func formOf(q *mark.Question) map[string]any {
 	if text, err := json.Marshal([]any{q.Options, q.Keys}); err != nil || credential.Masked(string(text)) != string(text) {
 		return nil
@@ -202,7 +203,7 @@ func formOf(q *mark.Question) map[string]any {
 			case float64, json.Number:
 				kind = "number"
 			default:
-				return nil // a form has no lists and objects
+				return nil // a form cannot have lists and objects
 			}
 			fields[key] = map[string]any{"type": kind, "default": value}
 		}
@@ -212,7 +213,7 @@ func formOf(q *mark.Question) map[string]any {
 	return map[string]any{"type": "object", "properties": fields, "required": required}
 }
 
-// filledIn is the answer to a question that a form gives.
+// filledIn returns the answer to a question from the content of its form.
 func filledIn(q *mark.Question, form map[string]any) (*operations.AnswerRequest, error) {
 	a := &operations.AnswerRequest{Question: q.ID}
 	var value any = form
@@ -224,7 +225,7 @@ func filledIn(q *mark.Question, form map[string]any) (*operations.AnswerRequest,
 		value = form["answer"]
 	case mark.AskEdit:
 		if form == nil {
-			value = map[string]any{} // all stays as it is
+			value = map[string]any{} // an empty form changes nothing
 		}
 	}
 	var err error

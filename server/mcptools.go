@@ -25,7 +25,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// waits says whether a tool waits for a run.
+// waits has the arguments that decide whether, and how long, a tool waits for a run.
 type waits struct {
 	Wait    *bool `json:"wait,omitempty" jsonschema:"false returns at once; the default waits until the run has ended, is paused or asks a person"`
 	Seconds uint  `json:"seconds,omitempty" jsonschema:"wait at most this long; the default, 0, has no limit"`
@@ -96,10 +96,11 @@ type (
 		Result string `json:"result,omitempty" jsonschema:"what the run has made, when it has ended"`
 		Next   string `json:"next,omitempty" jsonschema:"what can be done now"`
 
-		waited bool // the call has waited for the run to come to rest
+		waited bool // the call has waited until the run ended, paused or asked, or until its time was over
 	}
 )
 
+// leaves is the end of the description of each tool that waits for a run.
 const leaves = " If you cancel the call, or leave, the run goes on: watch follows it, and the tool cancel ends it."
 
 func (s *Server) addTools(m *mcp.Server) {
@@ -119,17 +120,18 @@ func (s *Server) addTools(m *mcp.Server) {
 		"answer. The run goes on when it has all answers, and the call waits as run does."+leaves, s.toolAnswer)
 }
 
-// What tools do: read, change, or end something.
+// The annotations of tools that read, change, or end something.
 var (
 	reads   = mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(false)}
 	changes = mcp.ToolAnnotations{DestructiveHint: new(false), OpenWorldHint: new(true)}
 	ends    = mcp.ToolAnnotations{DestructiveHint: new(true), OpenWorldHint: new(false)}
 )
 
-// told is a result, with a text for clients that read no data.
+// told is a result of a tool, with a text for clients that do not read structured results.
 type told interface{ text() string }
 
-// addTool adds a tool. An error of the API becomes one of the tool.
+// addTool adds a tool that calls do. It returns an error of the API as an error of the tool. If a definition is not accepted,
+// or if the run asks questions, the tool's result makes the client ask its user.
 func addTool[In any, Out told](s *Server, m *mcp.Server, name, title string, does mcp.ToolAnnotations, about string,
 	do func(context.Context, *mcp.CallToolRequest, *In) (Out, error)) {
 	if !s.runs.Offers(!does.ReadOnlyHint) {
@@ -321,7 +323,7 @@ func (s *Server) toolAnswer(ctx context.Context, req *mcp.CallToolRequest, in *a
 	return s.after(ctx, req, in.Run, &in.waits)
 }
 
-// after waits for a run as a tool's arguments say, and tells how it stands.
+// after waits for a run as the arguments w say, and returns its status. It sends progress to a client that wants it.
 func (s *Server) after(ctx context.Context, req *mcp.CallToolRequest, id string, w *waits) (*toldResult, error) {
 	if w.Wait != nil && !*w.Wait {
 		return s.standing(ctx, id)
@@ -350,7 +352,7 @@ func (s *Server) after(ctx context.Context, req *mcp.CallToolRequest, id string,
 	return out, err
 }
 
-// standing tells how a run stands.
+// standing returns the present status of a run, with its result if it has ended.
 func (s *Server) standing(ctx context.Context, id string) (*toldResult, error) {
 	f, err := s.follow(ctx, id)
 	if err != nil {
@@ -376,19 +378,19 @@ func (s *Server) standing(ctx context.Context, id string) (*toldResult, error) {
 	return out, nil
 }
 
-// answer is what the run has said in the end.
+// answer returns the final answer of the run.
 func (f *feed) answer() (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	text := f.sees.Fold.Answer()
 	if err := f.whole.Err; err != nil {
-		*f.whole = runlog.Wholes{Fetch: f.view} // the next time it may be there
+		*f.whole = runlog.Wholes{Fetch: f.view} // the next call tries again to read the store
 		return "", err
 	}
 	return text, f.err
 }
 
-// next says what can be done about a run.
+// next returns a text with what a client can do next about the run; "" if nothing.
 func (t *toldRun) next() string {
 	var all []string
 	switch t.Status {
@@ -411,7 +413,7 @@ func (t *toldRun) next() string {
 	return strings.Join(all, "; ")
 }
 
-// valueOf says what the answer to a question is.
+// valueOf describes the value with which the tool answer answers a question.
 func valueOf(q *mark.Question) string {
 	switch q.Kind {
 	case mark.AskApproval:
@@ -434,7 +436,7 @@ func valueOf(q *mark.Question) string {
 	return "a text"
 }
 
-// sentence says in a line how a run stands.
+// sentence returns the status of the run in one sentence.
 func (t *toldRun) sentence() string {
 	var text strings.Builder
 	text.WriteString("Run " + t.ID)
@@ -472,13 +474,13 @@ func (t *toldResult) text() string {
 		text.WriteString("\nNext: " + t.Next + ".")
 	}
 	if t.Result != "" {
-		mark := "--- data " + rand.Text()[:8] + " ---" // the text cannot know it
+		mark := "--- data " + rand.Text()[:8] + " ---" // random, so that the result cannot contain it on purpose
 		text.WriteString("\nResult:\n" + mark + "\n" + t.Result + "\n" + mark)
 	}
 	return text.String()
 }
 
-// quoted writes texts that are data for the model that reads them, each in quotes and on one line.
+// quoted returns the texts in quotes, each without line breaks, so that a model sees that they are data.
 func quoted(texts ...string) string {
 	all := make([]string, len(texts))
 	for i, text := range texts {

@@ -29,29 +29,30 @@ import (
 	"github.com/refrain-dev/refrain/session/lease"
 )
 
-// pushes sends clients of A2A the tasks whose state has changed (push notifications). The addresses stand in a session of
-// their own beside the run, so that a restart keeps them and no log or export of the run has their tokens. Every server
-// with the store looks after all tasks; one of them claims a notification in that session before it sends it.
+// pushes sends clients of A2A the tasks whose state has changed (push notifications). The addresses of a task are stored in a
+// separate session, so that they survive a restart and no log or export of the run contains their tokens. Every server of the
+// store watches all tasks. A server claims a notification in that session before it sends it, so that no other server sends
+// it too.
 type pushes struct {
 	s      *Server
 	client *http.Client
-	ctx    context.Context // over when the server closes
+	ctx    context.Context // ends when the server closes
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
 	mu      sync.Mutex
 	closed  bool
-	watched map[string]chan struct{} // tasks that a goroutine looks after; a new address wakes it
+	watched map[string]chan struct{} // the tasks that a goroutine watches; a value in the channel reports a new address
 }
 
 // Limits of push notifications.
 const (
-	pushMost     = 8                // addresses of a task
-	pushTextMost = 4096             // characters of an address, a token and credentials
-	pushTimeout  = 10 * time.Second // of one attempt
-	pushGrace    = 2 * time.Second  // of an attempt, after the server was told to close
-	pushClaim    = 2 * time.Minute  // after this, a claim without a delivery is of a server that has died
-	pushLook     = time.Minute      // between looks for tasks of other servers
+	pushMost     = 8                // the most addresses of a task
+	pushTextMost = 4096             // the most bytes of an address, of a token and of credentials
+	pushTimeout  = 10 * time.Second // how long one attempt may take
+	pushGrace    = 2 * time.Second  // how long an attempt may continue after the server began to close
+	pushClaim    = 2 * time.Minute  // after this, a claim without a delivery counts as that of a dead server
+	pushLook     = time.Minute      // the time between two looks for tasks of other servers
 )
 
 // pushWaits lists the waits between the attempts to deliver a notification.
@@ -62,19 +63,19 @@ type pushTarget struct {
 	a2a.PushConfig
 	// Old reports that the client speaks version 0.3.
 	Old bool `json:"old,omitempty"`
-	// Told is the state of the task that was sent last, and Claim the server that sends it, since Since. Done reports that
-	// the notification has arrived, or that the server has given up.
+	// Told is the state of the task in the last notification. Claim names the server that sends this notification, and Since
+	// is the time of its claim. Done is true if the notification was delivered or the server has given up.
 	Told  string    `json:"told,omitempty"`
 	Claim string    `json:"claim,omitempty"`
 	Since time.Time `json:"since,omitzero"`
 	Done  bool      `json:"done,omitempty"`
 }
 
-// pushRecord has all that is stored of the notifications of a task.
+// pushRecord is the stored record of the notifications of a task.
 type pushRecord struct {
 	Targets []*pushTarget `json:"targets"`
-	// Over reports that the last notification of a task that has ended was sent. A run that a person continues afterwards is
-	// none of the client's any more: in the protocol, a task ends once.
+	// Over is true if the task has ended and its last notification was sent. If a person continues the run afterwards, the
+	// client gets no further notifications, because in the protocol a task ends only once.
 	Over bool `json:"over,omitempty"`
 }
 
@@ -82,7 +83,8 @@ const pushKey = "push" // the state key of a record
 
 func newPushes(s *Server) *pushes {
 	client := &http.Client{Timeout: pushTimeout, Transport: s.runs.Outgoing(),
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }} // a token goes nowhere else
+		// A redirect could send the token to another host, so the client follows none.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	p := &pushes{s: s, client: client, watched: make(map[string]chan struct{})}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
@@ -92,7 +94,7 @@ func (p *pushes) key(id string) lease.Key {
 	return lease.Key{AppName: p.s.cfg.AppName + "-push", UserID: p.s.cfg.UserID, SessionID: id}
 }
 
-// read returns the record of a task, and its session; nil without one.
+// read returns the record of a task and the session that stores it. If there is none, the session is nil and the record empty.
 func (p *pushes) read(ctx context.Context, id string) (session.Session, *pushRecord, error) {
 	k, rec := p.key(id), new(pushRecord)
 	got, err := p.s.runs.Service.Get(ctx, &session.GetRequest{AppName: k.AppName, UserID: k.UserID, SessionID: id})
@@ -105,6 +107,7 @@ func (p *pushes) read(ctx context.Context, id string) (session.Session, *pushRec
 	return got.Session, rec, recordIn(got.Session, rec)
 }
 
+// recordIn decodes the record in a session into rec. It leaves rec unchanged if the session has none.
 func recordIn(s session.Session, rec *pushRecord) error {
 	v, err := s.State().Get(pushKey)
 	if text, ok := v.(string); ok && err == nil {
@@ -113,11 +116,11 @@ func recordIn(s session.Session, rec *pushRecord) error {
 	return nil
 }
 
-// errSame ends a change that changes nothing.
+// errSame is the result of a function for pushes.change that has changed nothing.
 var errSame = errors.New("nothing has changed")
 
-// change changes the record of a task. If somebody else has changed it meanwhile, change is called again. It stores nothing if
-// change returns errSame.
+// change reads the record of a task, calls the function change on it and stores the result. If another process has changed the
+// record meanwhile, it starts again with the new record. It stores nothing if the function returns errSame.
 func (p *pushes) change(ctx context.Context, id string, change func(*pushRecord) error) error {
 	for {
 		stored, rec, err := p.read(ctx, id)
@@ -147,7 +150,7 @@ func (p *pushes) change(ctx context.Context, id string, change func(*pushRecord)
 	}
 }
 
-// add stores an address of a task, in place of one with its ID.
+// add stores an address of a task. It replaces an address that has the same ID.
 func (p *pushes) add(ctx context.Context, c *a2a.PushConfig, old bool) error {
 	c.ID = cmp.Or(c.ID, uuid.NewString())
 	err := p.change(ctx, string(c.TaskID), func(rec *pushRecord) error {
@@ -164,7 +167,7 @@ func (p *pushes) add(ctx context.Context, c *a2a.PushConfig, old bool) error {
 	return err
 }
 
-// lookAfter watches the tasks of the store until the server closes.
+// lookAfter starts a goroutine that, until the server closes, looks in the store for tasks with addresses and watches them.
 func (p *pushes) lookAfter() {
 	p.wg.Go(func() {
 		for {
@@ -190,7 +193,8 @@ func (p *pushes) lookAfter() {
 	})
 }
 
-// watch looks after a task until its last notification is sent, or the server closes.
+// watch starts a goroutine that sends the notifications of a task, until the last one is sent or the server closes. If there
+// is such a goroutine already, watch wakes it.
 func (p *pushes) watch(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -215,7 +219,7 @@ func (p *pushes) watch(id string) {
 		if err != nil {
 			defer p.forget(id, nil)
 		}
-		if errors.Is(err, session.ErrNotFound) { // the run was removed
+		if errors.Is(err, session.ErrNotFound) { // the run was deleted
 			k := p.key(id)
 			err = p.s.runs.Service.Delete(ctx, &session.DeleteRequest{AppName: k.AppName, UserID: k.UserID, SessionID: id})
 		}
@@ -225,7 +229,7 @@ func (p *pushes) watch(id string) {
 	})
 }
 
-// forget ends the look after a task, unless there is a new address.
+// forget removes a task from the watched ones. It returns false and keeps the task if a new address was added.
 func (p *pushes) forget(id string, wake chan struct{}) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -236,7 +240,7 @@ func (p *pushes) forget(id string, wake chan struct{}) bool {
 	return true
 }
 
-// close ends the goroutines and waits for them. What is not delivered yet is left to the next server.
+// close ends the goroutines and waits for them. The next server sends the notifications that were not delivered.
 func (p *pushes) close() {
 	p.cancel()
 	p.mu.Lock()
@@ -245,7 +249,7 @@ func (p *pushes) close() {
 	p.wg.Wait()
 }
 
-// follow sends the task at each change of its state.
+// follow sends the task at each change of its state. It returns nil when nothing is left to send or ctx has ended.
 func (p *pushes) follow(ctx context.Context, id string, wake <-chan struct{}) error {
 	f, err := p.s.follow(ctx, id)
 	if err != nil {
@@ -280,7 +284,7 @@ func (p *pushes) follow(ctx context.Context, id string, wake <-chan struct{}) er
 	}
 }
 
-// tell sends a state of the task to all addresses that do not have it yet. It reports whether nothing is left to do.
+// tell sends a state of the task to all addresses that do not have it yet. over is true if nothing is left to send for the task.
 func (p *pushes) tell(ctx context.Context, id, state string, task *a2a.Task) (over bool, err error) {
 	_, rec, err := p.read(ctx, id)
 	if err != nil || rec.Over || len(rec.Targets) == 0 {
@@ -306,7 +310,7 @@ func (p *pushes) tell(ctx context.Context, id, state string, task *a2a.Task) (ov
 	return over, err
 }
 
-// tellOne claims a notification and sends it, unless it was sent or another server sends it.
+// tellOne claims a notification and sends it, unless it was sent already or another live server has claimed it.
 func (p *pushes) tellOne(ctx context.Context, id, target, state string, task *a2a.Task) error {
 	var mine *pushTarget
 	err := p.change(ctx, id, func(rec *pushRecord) error {
@@ -316,7 +320,7 @@ func (p *pushes) tellOne(ctx context.Context, id, target, state string, task *a2
 		}
 		t := rec.Targets[i]
 		alive := t.Claim != p.s.cfg.Owner && time.Since(t.Since) < pushClaim && !p.dead(t.Claim)
-		over := t.Told != state && a2a.TaskState(t.Told).Terminal() // another server has seen the end already
+		over := t.Told != state && a2a.TaskState(t.Told).Terminal() // another server has already sent the end of the task
 		if t.Told == state && (t.Done || alive) || over {
 			return errSame
 		}
@@ -333,7 +337,8 @@ func (p *pushes) tellOne(ctx context.Context, id, target, state string, task *a2
 		}
 		p.s.cfg.Log.Warn("a push notification was not delivered", "run", id, "to", originOf(mine.URL), "error", credential.Masked(err.Error()))
 	}
-	return p.change(context.WithoutCancel(ctx), id, func(rec *pushRecord) error { // it was sent, even if the server closes now
+	// Without cancellation, because the notification was sent even if the server closes now.
+	return p.change(context.WithoutCancel(ctx), id, func(rec *pushRecord) error {
 		i := slices.IndexFunc(rec.Targets, func(t *pushTarget) bool { return t.ID == target && t.Told == state })
 		if i < 0 {
 			return errSame
@@ -358,7 +363,7 @@ func originOf(address string) string {
 	return credential.Origin(u)
 }
 
-// deliver sends a task to an address, several times if that may help.
+// deliver sends a task to an address. After a failure that may be temporary it tries again, after each of pushWaits.
 func (p *pushes) deliver(ctx context.Context, t *pushTarget, task *a2a.Task) error {
 	var body []byte
 	var err error
@@ -382,7 +387,7 @@ func (p *pushes) deliver(ctx context.Context, t *pushTarget, task *a2a.Task) err
 	return nil
 }
 
-// send makes one attempt. again reports whether another one may succeed.
+// send makes one attempt to deliver body. again reports whether another attempt may succeed.
 func (p *pushes) send(ctx context.Context, t *pushTarget, body []byte) (again bool, err error) {
 	attempt, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()

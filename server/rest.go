@@ -16,8 +16,8 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// untilRest waits until a run has ended, is paused or asks a person, or until nobody drives it. tell is
-// called after an iteration, at most ten times a second; it may be nil.
+// untilRest waits until a run has ended, is paused or asks a person, or until no process drives it. It calls tell after
+// an iteration, at most ten times a second. tell may be nil.
 func (s *Server) untilRest(ctx context.Context, id string, tell func(*passed) error) error {
 	leave, err := s.place(ctx)
 	if err != nil {
@@ -32,8 +32,8 @@ func (s *Server) untilRest(ctx context.Context, id string, tell func(*passed) er
 	return s.rests(ctx, f, 0, tell)
 }
 
-// rests is untilRest for somebody who has a place and the feed of the run, and who knows of so many
-// iterations.
+// rests does what untilRest does, for a caller that already has a place among the streams and the run's feed. known is the
+// number of finished iterations that the caller knows of; rests calls tell only when there are more.
 func (s *Server) rests(ctx context.Context, f *feed, known int, tell func(*passed) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	rests := make(chan error, 1)
@@ -53,7 +53,7 @@ func (s *Server) rests(ctx context.Context, f *feed, known int, tell func(*passe
 			changed = nil
 		} else if now := f.passed(); now.iterations > last.iterations {
 			if last = now; tell(&now) != nil {
-				tell = nil // the client has gone, which ends ctx, too
+				tell = nil // the client has left; its ctx ends too
 			}
 			changed, soon = nil, time.After(snapshotEvery)
 		}
@@ -61,7 +61,7 @@ func (s *Server) rests(ctx context.Context, f *feed, known int, tell func(*passe
 		case <-changed:
 		case <-soon:
 		case err := <-rests:
-			rests <- nil
+			rests <- nil // for the receive in the deferred function
 			if err != nil && !errors.Is(err, supervisor.ErrInterrupted) {
 				return err
 			}
@@ -80,7 +80,7 @@ func (s *Server) rests(ctx context.Context, f *feed, known int, tell func(*passe
 	}
 }
 
-// catchUp waits until the feed has the last event that is in the store now.
+// catchUp waits until the feed has read the event that is the last one in the store at the call.
 func (s *Server) catchUp(ctx context.Context, f *feed) error {
 	one, err := s.runs.Brief(ctx, f.id, 1)
 	if err != nil {
@@ -103,15 +103,16 @@ func (s *Server) catchUp(ctx context.Context, f *feed) error {
 	}
 }
 
-// passed is how far the outermost loops of a run are.
+// passed is the progress of the outermost loops of a run.
 type passed struct {
-	iterations int // that have ended
-	most       int // if one loop is all of the run and has a limit
-	iteration  int // the last one of the last of the loops
-	score      *float64
-	message    string
+	iterations int      // how many iterations have ended, in all of these loops
+	most       int      // the loop's limit of iterations if the run's root agent is a loop with a limit; otherwise 0
+	iteration  int      // the number of the last iteration that ended, in the last of these loops
+	score      *float64 // the score of that iteration; nil if it has none
+	message    string   // the progress of that loop as a text
 }
 
+// passed returns the progress of the outermost loops.
 func (f *feed) passed() (p passed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,7 +139,7 @@ func (f *feed) passed() (p passed) {
 	return p
 }
 
-// passedIn says how far a loop is: "iteration 3 of 10, best 7.2".
+// passedIn returns the progress of a loop as a text, such as "iteration 3 of 10, best 7.2".
 func passedIn(s prose.Sentence, ended int) string {
 	text := "iteration " + strconv.Itoa(ended)
 	if s.Limit > 0 {

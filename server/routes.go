@@ -14,7 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/web/wire"
 )
 
-// v1 returns the operations of the API, which openapi.json describes. A path that ends in {id}:verb stands for an action on a run.
+// v1 returns the routes of the API, which openapi.json describes. A path that ends in {id}:verb is an action on a run.
 func (s *Server) v1() []wire.Route {
 	return []wire.Route{
 		wire.At("GET", "/definitions", s.listDefinitions),
@@ -61,21 +61,21 @@ func (s *Server) v1() []wire.Route {
 	}
 }
 
-// metricsPath is where Prometheus asks.
+// metricsPath is the path of the metrics for Prometheus.
 const metricsPath = "/metrics"
 
-// mcpPath is where clients of the Model Context Protocol are served, adkPath is above the routes of ADK's API, and v1Path, in
-// adkPath, is above those of the page and of programs.
+// mcpPath is the path of the Model Context Protocol. adkPath is the prefix of the routes of ADK's API. v1Path, below adkPath,
+// is the prefix of the routes of the server's own API, which the page and programs use.
 const (
 	mcpPath = "/mcp"
 	adkPath = "/api/"
 	v1Path  = adkPath + "v1/"
 )
 
-// routes is the handler of all paths.
+// routes returns the handler of all paths.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	if s.runs.Offers(true) { // no client of ADK is without sessions of its own
+	if s.runs.Offers(true) { // a client of ADK must create sessions, so a read-only server has nothing for it
 		api := &adk.API{Exchange: s.Exchange, Runs: s.runs, Place: s.place, Closing: s.closing, Pieces: &s.pieces}
 		s.register(mux, strings.TrimSuffix(adkPath, "/"), api.Routes())
 	}
@@ -96,7 +96,7 @@ func (s *Server) routes() http.Handler {
 		mux.Handle("GET /{$}", s.Answering(s.index))
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, a2aPath) { // as it is: the mux would clean a task's ID out of it
+		if strings.HasPrefix(r.URL.Path, a2aPath) { // without the mux, which cleans a path and could change a task's ID in it
 			s.a2a.ServeHTTP(w, r)
 			return
 		}
@@ -104,7 +104,7 @@ func (s *Server) routes() http.Handler {
 	})
 }
 
-// agents serves the definitions as agents.
+// agents registers the routes of A2A, which serves each definition as an agent.
 func (s *Server) agents(mux *http.ServeMux) {
 	one, all := s.onlyCard, s.overA2A
 	if !s.runs.Offers(true) {
@@ -115,10 +115,11 @@ func (s *Server) agents(mux *http.ServeMux) {
 	s.a2a = s.Answering(all)
 }
 
+// onlyRead refuses a request that would change something, because the server is read-only.
 func onlyRead(http.ResponseWriter, *http.Request) error { return operations.ErrReadOnly }
 
-// register adds routes below a path. The mux has no patterns such as {id}:verb: those of one method
-// and path share a pattern, and the verb decides.
+// register adds routes below a path. The mux has no patterns such as {id}:verb. So all routes that differ only in the verb
+// share one pattern, whose handler chooses the route by the verb.
 func (s *Server) register(mux *http.ServeMux, below string, routes []wire.Route) {
 	verbs := make(map[string]map[string]http.Handler)
 	for _, r := range routes {
@@ -152,7 +153,8 @@ func (s *Server) register(mux *http.ServeMux, below string, routes []wire.Route)
 	}
 }
 
-// noRoute is the answer to a request that no operation takes: its path may have other methods.
+// noRoute answers a request that no route fits. If the path has other methods, it answers with status 405 and lists them;
+// otherwise with 404.
 func (s *Server) noRoute(_ http.ResponseWriter, r *http.Request) error {
 	var methods []string
 	for _, known := range s.known {
@@ -172,10 +174,10 @@ func (s *Server) noRoute(_ http.ResponseWriter, r *http.Request) error {
 		allow).With("Allow", allow)
 }
 
-// has reports whether the path of a request, which is escaped, is one of a route.
+// has reports whether the escaped path of a request fits the pattern of a route.
 func has(r wire.Route, path string) bool {
 	want, got := strings.Split(r.Path, "/"), strings.Split(path, "/")
-	if n := len(want) - 1; strings.HasSuffix(want[n], "...}") && len(got) > n { // the rest of a path is any
+	if n := len(want) - 1; strings.HasSuffix(want[n], "...}") && len(got) > n { // {name...} fits any rest of a path
 		want, got = want[:n], got[:n]
 	}
 	return slices.EqualFunc(want, got, func(want, got string) bool {
@@ -187,7 +189,7 @@ func has(r wire.Route, path string) bool {
 			id, found := strings.CutSuffix(got, ":"+verb)
 			return found && id != ""
 		}
-		return got != "" && !(name == "{id}" && strings.Contains(got, ":")) // what acts on a run has its own routes
+		return got != "" && !(name == "{id}" && strings.Contains(got, ":")) // actions on a run have their own routes
 	})
 }
 

@@ -31,7 +31,8 @@ const (
 	pageMost = 500
 )
 
-// number reads a number of the query.
+// number returns a number from the query, or otherwise if it is missing. It fails below least, and reduces a larger number to
+// most.
 func number(q url.Values, name string, otherwise, least, most int64) (int64, error) {
 	text := q.Get(name)
 	if text == "" {
@@ -44,7 +45,7 @@ func number(q url.Values, name string, otherwise, least, most int64) (int64, err
 	return min(n, most), nil
 }
 
-// getRun tells all about a run, but for iterations beyond the last ones of each loop.
+// getRun sends the whole run, with only the last iterations of each loop.
 func (s *Server) getRun(w http.ResponseWriter, r *http.Request) error {
 	f, err := s.follow(r.Context(), r.PathValue("id"))
 	if err != nil {
@@ -60,7 +61,7 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// deleteRun removes a run that nobody drives, with its mailbox. Its files stay.
+// deleteRun deletes a run that no process drives, and its mailbox. It keeps the run's files.
 func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 	if err := s.runs.Remove(r.Context(), r.PathValue("id")); err != nil {
 		return err
@@ -69,7 +70,8 @@ func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// iterations are the iterations of a loop, with their steps: so many from a number on, or the last.
+// iterations sends iterations of a loop with their steps: at most limit, beginning at the number from, or the last ones
+// without from.
 func (s *Server) iterations(w http.ResponseWriter, r *http.Request) error {
 	return s.ofLoop(w, r, func(step *progress.Step, q url.Values) (any, error) {
 		all := step.Loop.Iterations
@@ -106,7 +108,7 @@ type point struct {
 	Record     *loop.IterationRecord `json:"record,omitempty"`
 }
 
-// scores are all iterations of a loop, without their steps.
+// scores sends all iterations of a loop, without their steps.
 func (s *Server) scores(w http.ResponseWriter, r *http.Request) error {
 	return s.ofLoop(w, r, func(step *progress.Step, _ url.Values) (any, error) {
 		all := []point{}
@@ -122,7 +124,7 @@ func (s *Server) scores(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// ofLoop tells about the loop that the query names, or the one to show first.
+// ofLoop answers with the value that tell returns for a loop: the one that the query names, or the one to show first.
 func (s *Server) ofLoop(w http.ResponseWriter, r *http.Request, tell func(*progress.Step, url.Values) (any, error)) error {
 	return s.ofPage(w, r, func(f *feed) (any, error) {
 		step, err := loopOf(f.live.Tree(), r.URL.Query())
@@ -145,7 +147,7 @@ func loopOf(t *progress.Tree, q url.Values) (*progress.Step, error) {
 	return step, nil
 }
 
-// runDefinition is the text of the definition that a run keeps, with the input and the state that the run began with.
+// runDefinition sends the text of the definition in a run's log, with the input and the state that the run began with.
 func (s *Server) runDefinition(w http.ResponseWriter, r *http.Request) error {
 	started, err := s.runs.Started(r.Context(), r.PathValue("id"))
 	if err != nil {
@@ -174,6 +176,8 @@ func (s *Server) runDefinition(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
+// startRun starts a run and answers with its row: with status 201, or with 200 if the same Idempotency-Key has started the run
+// before.
 func (s *Server) startRun(w http.ResponseWriter, r *http.Request) error {
 	body, err := s.Body(w, r, "application/json")
 	if err != nil {
@@ -199,9 +203,8 @@ func (s *Server) startRun(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// acts does something to a run, once for each Idempotency-Key, and answers with the run. The body is
-// JSON; an empty one leaves req as it is. A request that was taken is carried out even if its client
-// has gone.
+// acts decodes the JSON body into req, calls do for the run, and answers with the row of the run. An empty body leaves req
+// unchanged. It calls do once for each Idempotency-Key, and lets it finish even if the client leaves.
 func (s *Server) acts(w http.ResponseWriter, r *http.Request, status int, req any, do func(ctx context.Context, id string) error) error {
 	body, err := s.Body(w, r, "application/json")
 	if err != nil {
@@ -218,12 +221,12 @@ func (s *Server) acts(w http.ResponseWriter, r *http.Request, status int, req an
 		if err := do(ctx, id); err != nil {
 			return 0, nil, problem.NoRun(id, err)
 		}
-		row, err := s.runs.Row(ctx, r.PathValue("id")) // a fork is another run
+		row, err := s.runs.Row(ctx, r.PathValue("id")) // not id, because fork sets the path value to the new run
 		return status, row, err
 	})
 }
 
-// pause asks the run to pause at its next step boundary, or with now, cuts off what is running.
+// pause asks the run to pause at its next step boundary. If now is true, it cuts off the running steps.
 func (s *Server) pause(w http.ResponseWriter, r *http.Request) error {
 	var req struct {
 		Reason string `json:"reason"`
@@ -238,7 +241,7 @@ func (s *Server) pause(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// cancel ends the run now.
+// cancel ends the run at once.
 func (s *Server) cancel(w http.ResponseWriter, r *http.Request) error {
 	var req struct {
 		Reason string `json:"reason"`
@@ -258,7 +261,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) error {
 	return s.acts(w, r, http.StatusOK, &req, func(ctx context.Context, id string) error { return s.runs.Answer(ctx, id, &req) })
 }
 
-// fork makes a new run of the beginning of another, and answers with that.
+// fork copies the beginning of a run into a new run, and answers with the new run.
 func (s *Server) fork(w http.ResponseWriter, r *http.Request) error {
 	var req operations.ForkRequest
 	return s.acts(w, r, http.StatusCreated, &req, func(ctx context.Context, id string) error {
@@ -272,8 +275,8 @@ func (s *Server) fork(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// seqAt is the event that a place stands for: iteration/5, seq/117, or empty for the end. The
-// iteration is one of the loop at an address, or of the loop to show first.
+// seqAt returns the sequence number of the last event of a place in a run. A place is iteration/5, seq/117, end, or "", which
+// is the end too. An iteration is one of the loop at the address at; "" means the loop to show first.
 func seqAt(run *runlog.Run, place, at string) (int64, error) {
 	kind, text, _ := strings.Cut(place, "/")
 	if place == "" || place == "end" {
@@ -298,7 +301,7 @@ func seqAt(run *runlog.Run, place, at string) (int64, error) {
 	return 0, problem.Bad("%q is not a place in a run: write iteration/5, seq/117 or end", place)
 }
 
-// state is the state at a place.
+// state sends the state of the run at a place: see seqAt.
 func (s *Server) state(w http.ResponseWriter, r *http.Request) error {
 	run, err := s.runs.ReadLog(r.Context(), r.PathValue("id"))
 	if err != nil {
@@ -320,7 +323,7 @@ func (s *Server) state(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// diff is what changed in the state between two places.
+// diff sends what changed in the state between two places: see seqAt.
 func (s *Server) diff(w http.ResponseWriter, r *http.Request) error {
 	run, err := s.runs.ReadLog(r.Context(), r.PathValue("id"))
 	if err != nil {
@@ -345,8 +348,8 @@ func (s *Server) diff(w http.ResponseWriter, r *http.Request) error {
 	return s.SendMasked(w, http.StatusOK, map[string]any{"from": from, "to": to, "changes": changes})
 }
 
-// export is the whole log with its hashes, as refrain export writes it, but without keys and passwords.
-// If there are any, the file says so: its hashes are not those of the run.
+// export sends the whole log with its hashes, as refrain export writes it, but masks keys and passwords. If it has masked any,
+// the file says so, because its hashes are then not those of the run.
 func (s *Server) export(w http.ResponseWriter, r *http.Request) error {
 	run, err := s.runs.ReadLog(r.Context(), r.PathValue("id"))
 	if err != nil {

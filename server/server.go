@@ -49,12 +49,12 @@ import (
 
 // Config describes a server.
 type Config struct {
-	// Config says which runs are served, and what the definitions of clients may do. Its Log also gets
-	// refused requests, once a minute for each kind, dropped runs, and internal errors.
+	// Config chooses the runs that are served, and limits what the definitions of clients may do. Its Log also gets
+	// refused requests (one record a minute for each kind), dropped runs, and internal errors.
 	operations.Config
 
-	// Token is the token that clients must send, of at least 16 characters. Empty lets in every
-	// client that reaches the address, so set it unless the address is a loopback one.
+	// Token is the token that clients must send. It has at least 16 characters. If it is empty, the server accepts
+	// every client that reaches its address, so set it unless the address is a loopback one.
 	Token string
 	// Hosts are the names under which browsers may reach the server, without ports. "localhost" and
 	// the loopback addresses are always allowed. AnyAddress adds all IP addresses, for a server
@@ -62,16 +62,16 @@ type Config struct {
 	Hosts      []string
 	AnyAddress bool
 
-	// MaxBody is the largest body of a request in bytes, MaxStreams the largest number of streams of events and of
-	// calls that wait for a run, and MaxConns that of connections. 0 means the default of [operations.Bounds]. One
-	// client (an address; in IPv6 a network of 64 bits) has at most half of the streams and of the connections. A new
-	// connection beyond that replaces the oldest one without a request in progress; if there is none, the new one
-	// is closed.
+	// MaxBody is the largest body of a request, in bytes. MaxStreams is the largest number of streams of events plus
+	// calls that wait for a run. MaxConns is the largest number of connections. 0 means the default of
+	// [operations.Bounds]. One client (an address; in IPv6 a network of 64 bits) can use at most half of the streams
+	// and half of the connections. If there is no place for a new connection, the server closes the oldest connection
+	// that has no request in progress; if there is none, it closes the new connection.
 	MaxBody              int64
 	MaxStreams, MaxConns int
-	// ReadTimeout is how long a client may take to send a body. A body that the server does not use, such as that
-	// of a request without the token, has 1 s. WriteTimeout is how long a client may take to read a piece of an
-	// answer, and IdleTimeout how long a connection stays open without a request. 0 means the default of
+	// ReadTimeout is how long a client may take to send a body. For a body that the server does not use, such as that
+	// of a request without the token, it is 1 s. WriteTimeout is how long a client may take to read one piece of a
+	// response. IdleTimeout is how long a connection stays open without a request. 0 means the default of
 	// [operations.Bounds].
 	ReadTimeout, WriteTimeout, IdleTimeout time.Duration
 
@@ -82,8 +82,8 @@ type Config struct {
 
 	// Page answers requests that are not below /api; the default is a short text.
 	Page http.Handler
-	// BasePath is the path below which a proxy shows the server, such as /refrain; empty for the root. Requests are answered
-	// with it and without it, because a proxy may take it away.
+	// BasePath is the path at which a proxy serves the server, such as /refrain; empty means the root. The server answers
+	// requests with this path and without it, because a proxy may remove it.
 	BasePath string
 	// Refused, if it is set, is called for each refused request, with the kind of problem.
 	Refused func(kind string)
@@ -98,30 +98,30 @@ type Server struct {
 	cfg     Config
 	runs    *operations.Runs
 	handler http.Handler
-	a2a     http.Handler // of all below a2aPath
-	known   []wire.Route // that the handler has, with their whole paths
+	a2a     http.Handler // of all paths below a2aPath
+	known   []wire.Route // all routes of the handler, with their whole paths
 	http    *http.Server
 	streams streams
-	tries   chan struct{} // a place for each
-	prompts chan struct{} // a place for each that is rebuilt
-	diffs   chan struct{} // a place for each comparison of files
+	tries   chan struct{} // has one value for each try of a definition in progress
+	prompts chan struct{} // has one value for each prompt that is being rebuilt
+	diffs   chan struct{} // has one value for each comparison of files in progress
 	began   time.Time
 
 	closing chan struct{} // closed when streams have to end
 	once    sync.Once
 	guesses guesses
 	store   storeProbe
-	mcp     func() *mcp.Server // made when it is first needed
+	mcp     func() *mcp.Server // creates the server at the first call
 
 	pushes *pushes
 	list   *board
-	pieces adk.Pieces // for streams of ADK's API
+	pieces adk.Pieces // pieces of streamed answers, for ADK's API
 
 	mu    sync.Mutex
 	feeds map[string]*feed
 }
 
-const tokenLeast = 16 // characters
+const tokenLeast = 16 // the least length of a token, in characters
 
 // New returns a server that drives no run yet. It fails if the config lacks a required field, or
 // if the folder cannot be opened.
@@ -175,7 +175,7 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// below serves a handler below a path, and without it.
+// below returns a handler that serves next at the path base and at the root.
 func below(base string, next http.Handler) http.Handler {
 	if base == "" {
 		return next
@@ -199,7 +199,7 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // Supervisor returns the supervisor that drives the runs.
 func (s *Server) Supervisor() *supervisor.Supervisor { return s.runs.Supervisor }
 
-// Recover continues the runs that a server of this store has left unfinished, and looks for such runs until
+// Recover continues the unfinished runs of the store that no process drives, and looks for more such runs until
 // Shutdown: see [supervisor.Supervisor.Recover]. The error lists the runs that could not be continued.
 // It does nothing if Config.ReadOnly is set.
 func (s *Server) Recover(ctx context.Context) error {

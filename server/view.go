@@ -24,8 +24,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// view is what the page of a run shows, or, for who accepts a stream, what it shows from now on: at
-// most ten times a second, when something has changed.
+// view sends what the page of a run shows. If the client accepts a stream, view sends it again after each change, at most
+// ten times a second.
 func (s *Server) view(w http.ResponseWriter, r *http.Request) error {
 	f, err := s.follow(r.Context(), r.PathValue("id"))
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Server) view(w http.ResponseWriter, r *http.Request) error {
 	return s.tell(r, c, f, "view", func(old time.Duration) (shown, error) { return f.head(lang, old) })
 }
 
-// head is the head of the run's page as JSON.
+// head returns the head of the run's page as JSON. The result may be up to old out of date.
 func (f *feed) head(lang prose.Language, old time.Duration) (shown, error) {
 	return f.made(shownKey{"view", lang}, old, func() any {
 		return f.page.Head(runpage.Standing{
@@ -55,25 +55,25 @@ func (f *feed) head(lang prose.Language, old time.Duration) (shown, error) {
 	})
 }
 
-// begun takes down from which file of the folder the run was started, if that is what the event says.
+// begun records the name, the definition and the workspace with which a run was started, if ev is the event of its start.
 func (f *folds) begun(s *Server, ev *session.Event) {
 	var started mark.RunStarted
 	if ev.Mark != nil && ev.Mark.Kind == mark.KindRunStarted && ev.Mark.Decode(&started) == nil {
 		f.name, f.definition = started.Name, s.definitionOf(&started)
 		p, err := program.Decode(started)
 		if err != nil {
-			return // a run of a Go program keeps no definition
+			return // a run that a Go program started has no definition in its log
 		}
 		if def, err := p.Definition(); err == nil {
 			f.looks = looksOf(def)
-			if !s.cfg.ReadOnly { // a run in a file has no files
+			if !s.cfg.ReadOnly { // an exported run comes without its files
 				f.workspace = def.Workspace
 			}
 		}
 	}
 }
 
-// looksOf are the display names and colors in the definition that a run keeps.
+// looksOf returns the display names and colors of a definition's agents, by their names.
 func looksOf(def *definition.Definition) map[string]runpage.Look {
 	looks := make(map[string]runpage.Look)
 	for a := range def.Root.All {
@@ -84,7 +84,7 @@ func looksOf(def *definition.Definition) map[string]runpage.Look {
 	return looks
 }
 
-// definitionOf is the file of the folder that a run was started from; empty if there is none.
+// definitionOf returns the name of the definition in the folder that a run was started from, or "" if there is none.
 func (s *Server) definitionOf(started *mark.RunStarted) string {
 	var p struct{ Program, File, Path string }
 	if json.Unmarshal(started.Program, &p) != nil {
@@ -103,7 +103,7 @@ func (s *Server) definitionOf(started *mark.RunStarted) string {
 	return name
 }
 
-// viewIterations are rows of the page's tree.
+// viewIterations sends the rows of the page's tree for some iterations of a loop.
 func (s *Server) viewIterations(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	from, err := number(q, "from", 1, 0, 1<<40)
@@ -120,7 +120,7 @@ func (s *Server) viewIterations(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// viewStep is what the page shows of a step, or of an iteration.
+// viewStep sends what the page shows of a step or of an iteration.
 func (s *Server) viewStep(w http.ResponseWriter, r *http.Request) error {
 	at := session.Address(r.URL.Query().Get("address"))
 	log, err := s.runs.Brief(r.Context(), r.PathValue("id"), 0)
@@ -130,7 +130,7 @@ func (s *Server) viewStep(w http.ResponseWriter, r *http.Request) error {
 	return s.ofPage(w, r, func(f *feed) (any, error) { return f.page.Detail(at, log) })
 }
 
-// ofPage answers with something of a run's page, which nobody changes meanwhile.
+// ofPage answers with the value that tell returns, as JSON without secrets. It locks the feed while tell runs.
 func (s *Server) ofPage(w http.ResponseWriter, r *http.Request, tell func(*feed) (any, error)) error {
 	f, err := s.follow(r.Context(), r.PathValue("id"))
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *Server) ofPage(w http.ResponseWriter, r *http.Request, tell func(*feed)
 	return nil
 }
 
-// promptTime is how long it may take to rebuild a request, and promptMost how many are rebuilt at once.
+// promptTime limits the time to rebuild a request to a model, and promptMost how many are rebuilt at once.
 const (
 	promptTime = 20 * time.Second
 	promptMost = 2
@@ -159,7 +159,7 @@ const (
 
 var errPromptTime = errors.New("it takes too long")
 
-// prompt is what a step has sent to its model: the last request, or the one that the query names.
+// prompt sends the request that a step sent to its model: the last request, or the one whose number is in the query.
 func (s *Server) prompt(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	at := session.Address(q.Get("address"))
@@ -194,6 +194,7 @@ func (s *Server) prompt(w http.ResponseWriter, r *http.Request) error {
 	return s.SendMasked(w, http.StatusOK, asked)
 }
 
+// notRebuilt returns the problem of a request to a model that cannot be rebuilt, with err as its cause.
 func notRebuilt(err error) error {
 	return problem.New(http.StatusUnprocessableEntity, "not_rebuilt", "The request cannot be rebuilt from the log", "%v", err)
 }
