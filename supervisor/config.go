@@ -124,10 +124,11 @@ type Request struct {
 	// Driver is the driver of the run, see [Config.Driver]. Start refuses a driver that is not the
 	// supervisor's own.
 	Driver string
-	// Started is recorded with the run and given to Build. The supervisor sets its By.
+	// Started is recorded with the run and given to Build. The supervisor sets its By, Sealed and Session.
 	Started mark.RunStarted
-	// Program is used instead of calling Build, unless the run has to wait for its turn: a waiting run has no
-	// agents. The supervisor closes it, even if Start fails. Optional.
+	// Program is used instead of calling Build. If the run has to wait for its turn, the supervisor calls Build
+	// later all the same, because a waiting run keeps no agents. The supervisor closes Program, even if Start fails.
+	// Optional.
 	Program *Program
 }
 

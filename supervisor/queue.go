@@ -9,7 +9,7 @@ import (
 )
 
 // queue admits a limited number of runs at once, in the order in which they joined. A guest also needs a place among the
-// guests; while there is none, the runs behind it are admitted before it.
+// guests. While there is no such place, the queue admits other runs before the guest.
 type queue struct {
 	most int // how many guests may wait; 0 means no limit
 

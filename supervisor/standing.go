@@ -49,6 +49,7 @@ func (s *Supervisor) HandTo(ctx context.Context, id, driver string) error {
 	return nil
 }
 
+// handTo does what HandTo does, and returns its error without the run and the driver.
 func (s *Supervisor) handTo(ctx context.Context, id, driver string) error {
 	if s.driving(id) != nil {
 		return fmt.Errorf("%w: this process drives it", ErrUnderWay)

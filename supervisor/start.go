@@ -29,8 +29,8 @@ import (
 // event: see [store.Start]. The run does not end with ctx. If MaxRuns runs are driven already, it
 // begins later.
 //
-// Errors to expect are [ErrUnderWay] if the session's last run has not ended, [ErrQueueFull], a
-// [*lease.HeldError], and Build's error; then nothing is in the log.
+// Errors to expect are [ErrUnderWay] if the session's last run has not ended, [ErrDriver] if the request has another
+// driver, [ErrQueueFull], a [*lease.HeldError], and Build's error. After an error the run is not in the log.
 func (s *Supervisor) Start(ctx context.Context, req Request) (*Run, error) {
 	r, err := s.start(ctx, &req, true)
 	if err != nil {
