@@ -14,8 +14,10 @@
 // only from a final answer with text in it; a turn that calls a tool does not write it.
 //
 // A response without a usable answer fails the agent with an [*AnswerError]. Such a response is a
-// refusal, is blocked, or was cut off at the limit of tokens, because half a document must not replace
-// a whole one. If a tool call cannot be read, the model is told so first, at most twice in a row.
+// refusal, was blocked, has only thoughts, or was cut off at the limit of tokens. The agent does not
+// use the beginning of an answer, because half a document must not replace a whole one. If the response
+// has only thoughts or a tool call that cannot be read, the agent first asks again, as often as
+// RequestRetry allows.
 //
 // A tool may ask a person before it does something; see [tool.WithConfirmation]. Then the agent yields
 // a call of adk_request_confirmation and ends its turn. The user's next message is the answer, in the
@@ -72,7 +74,7 @@ const (
 	IncludeContentsNone    IncludeContents = "none"
 )
 
-// ErrNoModel fails the run of an agent that has no model.
+// ErrNoModel is the error of an agent that runs without a model.
 var ErrNoModel = errors.New("the agent has no Model; set Config.Model")
 
 // errNoResponse is the error of a model that breaks the contract of [model.LLM].
@@ -80,15 +82,15 @@ var errNoResponse = errors.New("the model gave no response, and no error; Genera
 
 // Config describes an agent that asks a model.
 type Config struct {
-	// Name is required; so is Model, when the agent runs.
+	// Name is required. Model is required when the agent runs.
 	Name                 string
 	Description          string
 	SubAgents            []agent.Agent
 	BeforeAgentCallbacks []agent.BeforeAgentCallback
 	AfterAgentCallbacks  []agent.AfterAgentCallback
 	Model                model.LLM
-	// Models are other models, by the names by which a loop around the agent names them; see loop.Leg. The agent asks one
-	// of them in place of Model while the loop says so.
+	// Models are other models, by name. A leg of an enclosing loop can name one of them; see loop.Leg. The agent then
+	// asks that model instead of Model.
 	Models map[string]model.LLM
 	// GenerateContentConfig holds settings such as the temperature. It is copied for each request.
 	GenerateContentConfig *genai.GenerateContentConfig
@@ -152,14 +154,14 @@ type Config struct {
 	AfterToolCallbacks   []AfterToolCallback
 	OnToolErrorCallbacks []OnToolErrorCallback
 
-	// OutputKey is the state key of the agent's final answer.
+	// OutputKey is the state key under which the agent stores its final answer. "" stores none.
 	OutputKey string
 	// OutputValue stores the JSON value of an answer that follows OutputSchema under OutputKey, such as
 	// an object. The default stores the text, as ADK does.
 	OutputValue bool
 }
 
-// Agent is the concrete type of [New]'s agents.
+// Agent is an agent that asks a model. It is the concrete type that [New] returns.
 type Agent struct {
 	*drive.Base
 	cfg         Config
@@ -168,18 +170,18 @@ type Agent struct {
 	output      *output
 	identity    string
 	on          drive.ModelCallbacks
-	fixed       beginning // of the instruction
+	fixed       beginning // part of the instruction that does not change in a run
 	fixedGlobal beginning
-	key         atomic.Pointer[keyOf] // of the last request; nil before the first
+	key         atomic.Pointer[keyOf] // cache key of the last request; nil before the first
 
-	legModel string // the name of Model in Models, if a leg has chosen it
+	legModel string // name in Models, if a leg of a loop has chosen the model
 	legs     struct {
 		mu   sync.Mutex
 		made map[drive.Settings]*Agent // the agent with other settings
 	}
 
 	meter    meter
-	transfer atomic.Pointer[transfer] // in the tree that it ran in last
+	transfer atomic.Pointer[transfer] // for the tree in which the agent last ran
 }
 
 // New returns an agent that asks cfg.Model. It returns an error if [agent.New] does, and for an
@@ -299,7 +301,8 @@ func joined(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), "\n\n")
 }
 
-// metadataModel is the name, in the plan of a loop, of another model than the agent's own that gave an answer.
+// metadataModel is a key in the CustomMetadata of an answer. Its value is the name in Config.Models of the model that
+// gave the answer. An answer of the agent's own model has no such entry.
 const metadataModel = "refrain:leg_model"
 
 // answeredBy returns the model that gave a logged answer; nil for an agent without a model.

@@ -10,14 +10,15 @@ import (
 	"github.com/refrain-dev/refrain/telemetry/observe"
 )
 
-// pays reports whether a request of the agent costs something even if its process is killed before the answer is
-// in the log. A scripted model asks nobody, and a resumed run gets the answer of a request that another machine makes.
+// pays reports whether a request of the agent costs something even if the process is killed before the answer is in the
+// log. A scripted model sends no request. A request that another machine makes is not lost, because a resumed run gets
+// its answer.
 func (a *Agent) pays() bool {
 	_, far := a.cfg.Model.(*elsewhere.Model)
 	return a.cfg.Model != nil && !far && observe.ProviderOf(a.cfg.Model) != "scripted"
 }
 
-// announce writes into the log that the reserved request is about to leave. It reports whether the consumer still
+// announce writes a mark into the log before the reserved request is sent. It reports whether the consumer still
 // listens.
 func (r *run) announce() bool {
 	if !r.pays() || !drive.At(r.ctx).Marks() {
@@ -35,8 +36,8 @@ func (r *run) announce() bool {
 	return r.yield(&session.Event{Author: r.Name(), Mark: m}, nil)
 }
 
-// settled notes what the last request has used. If its answer is in the log, that says it, with the number of
-// requests of its turn that failed before.
+// settled adds the usage of the last request to x.unanswered. If the answer is in the log, its event already has the
+// usage and the number of failed requests before it in the turn, so settled only subtracts these requests.
 func (x *exchange) settled(used budget.Usage) {
 	if x.last != nil && !x.last.Partial && drive.Answers(x.last) && !drive.At(x.ctx).InToolCall() {
 		x.unanswered.Calls = max(0, x.unanswered.Calls-int64(x.tries.made-1))
@@ -46,7 +47,7 @@ func (x *exchange) settled(used budget.Usage) {
 	x.unanswered = x.unanswered.Add(x.priced(used))
 }
 
-// priced returns u with its cost, if the price of the model that was asked last is known.
+// priced returns u with its cost, if the price of the last request's model is known.
 func (r *run) priced(u budget.Usage) budget.Usage {
 	return r.ctx.RunConfig().Prices.Priced(r.call.model, u)
 }

@@ -19,8 +19,8 @@ import (
 // A request to leave the loop and a question take precedence over a transfer, because they leave
 // the next step to the loop or to the person.
 //
-// Begun are those of the calls that were made, in an earlier part of the run, without
-// an answer, and that must not be made twice.
+// Begun has the IDs of calls that must not be repeated and that, by a mark in the log,
+// have begun without an answer. With nil, the agent reads the marks from the log.
 func (r *run) answer(req *model.LLMRequest, calls []*genai.FunctionCall, about confirmations, begun []string) bool {
 	once, known, more := r.dispatch(req, calls, begun)
 	if !more {
@@ -31,7 +31,7 @@ func (r *run) answer(req *model.LLMRequest, calls []*genai.FunctionCall, about c
 		ev, pending = r.callTools(req, calls, about, known)
 	}
 	cut := drive.InterruptedCalls(ev)
-	if cut != nil && len(cut) == len(calls) && ev.Seq == 0 { // nothing has an answer
+	if cut != nil && len(cut) == len(calls) && ev.Seq == 0 { // no call has an answer
 		return r.fail(context.Cause(r.ctx))
 	}
 	a := &ev.Actions
@@ -58,7 +58,7 @@ func (r *run) answer(req *model.LLMRequest, calls []*genai.FunctionCall, about c
 		}
 	}
 	if err := r.inVain(ev); err != nil {
-		if a.Exit == nil { // a request to leave that is refused fails nobody: the loop goes on
+		if a.Exit == nil { // a refused request to leave is no error, because the loop continues
 			r.yield(nil, err)
 		}
 		return false
@@ -74,12 +74,12 @@ func (r *run) answer(req *model.LLMRequest, calls []*genai.FunctionCall, about c
 		return r.confirm(calls, a.RequestedToolConfirmations) && final == nil && !pending && rest
 	}
 	if a.TransferToAgent != "" {
-		r.next, _ = r.successor(a.TransferToAgent) // callTool has looked
+		r.next, _ = r.successor(a.TransferToAgent) // callIn has checked that the agent exists
 	}
 	return rest && r.next == nil && final == nil && asked == nil && !pending && !ends(a)
 }
 
-// act yields an event if it says or does something.
+// act yields an event, unless the event is empty.
 func (r *run) act(ev *session.Event) bool {
 	a := &ev.Actions
 	if ev.Content == nil && ev.UsageMetadata == nil && len(a.StateDelta) == 0 && len(a.ArtifactDelta) == 0 &&

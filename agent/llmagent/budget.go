@@ -31,23 +31,23 @@ const (
 type modelCall struct {
 	req    *model.LLMRequest
 	model  string
-	counts bool  // its bytes are counted, before it is sent
-	bytes  int64 // of the request
+	counts bool  // the budget needs estimates, so the request is measured before it is sent
+	bytes  int64 // size of the request
 
-	wanted budget.Request // room for a whole answer, if the request is bounded to less
+	wanted budget.Request // reservation for a whole answer, if the budget allowed less than that
 
-	mu    sync.Mutex // guards what follows: the end of the context settles the call
+	mu    sync.Mutex // guards the fields below, because the end of the context settles the call from another goroutine
 	room  budget.Reservation
-	spoke bool  // the model has answered something
-	whole bool  // and all of it
-	heard int64 // bytes of what it said
+	spoke bool  // the model has given at least a piece of an answer
+	whole bool  // the model has given a complete answer
+	heard int64 // size of the answer so far in bytes
 	usage *genai.GenerateContentResponseUsageMetadata
 	err   error
 }
 
-// reserve makes room for one request in the run's budget, before each attempt. It waits while the
-// reservations of calls under way leave too little, and limits the request's output to the rest of
-// the budget. After a reservation the caller notes the response in r.call, and commits.
+// reserve makes room for one request in the run's budget, before each attempt. It waits while the reservations of
+// running calls leave too little, and limits the request's output to the rest of the budget. After reserve the caller
+// passes the responses to r.call.hear, and then calls commit.
 func (r *run) reserve(req *model.LLMRequest) error {
 	b, c := drive.At(r.ctx).Budget(), &modelCall{req: req}
 	r.call, c.counts = c, b.Metered()
@@ -70,7 +70,7 @@ func (r *run) reserve(req *model.LLMRequest) error {
 	if c.room.MaxOutputTokens < most {
 		cfg := new(genai.GenerateContentConfig)
 		if req.Config != nil {
-			*cfg = *req.Config // it may be somebody's own, from a callback
+			*cfg = *req.Config // a callback may own the old config
 		}
 		cfg.MaxOutputTokens = int32(c.room.MaxOutputTokens)
 		c.wanted = ask
@@ -100,7 +100,7 @@ func (c *modelCall) hear(r *run, resp *model.LLMResponse, err error) {
 		if n := partsBytes(resp.Content.Parts); resp.Partial {
 			c.heard += n
 		} else {
-			c.heard = n // the pieces once more
+			c.heard = n // the complete answer repeats its pieces
 		}
 	}
 	if !resp.Partial {
@@ -108,7 +108,7 @@ func (c *modelCall) hear(r *run, resp *model.LLMResponse, err error) {
 	}
 }
 
-// park sets whether other code runs before the rest of the answer is read.
+// park tells the reservation whether other code runs before the rest of the answer is read.
 func (c *modelCall) park(is bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,7 +135,7 @@ func (r *run) commit() budget.Usage {
 		r.meter.learnOutput(perThree(c.heard))
 	}
 	used := r.usedBy(c)
-	if !c.counts && used.Estimated && c.usage == nil && c.room.Priced() { // what was not worth it before is now
+	if !c.counts && used.Estimated && c.usage == nil && c.room.Priced() { // the input is needed now, for its cost
 		used.InputTokens = r.meter.input(r.history.counted.request(c.req))
 	}
 	c.room.Commit(used)
@@ -150,7 +150,7 @@ func (r *run) usedBy(c *modelCall) budget.Usage {
 	used := c.room.Estimate()
 	used.OutputTokens = perThree(c.heard)
 	if broke := !c.spoke && brokeOff(c.err); broke || !c.spoke && r.ctx.Err() != nil {
-		if used.OutputTokens = r.meter.unheard(); broke { // the provider has made an answer, however short
+		if used.OutputTokens = r.meter.unheard(); broke { // the provider has generated at least a short answer
 			used.OutputTokens = max(used.OutputTokens, MinOutputTokens)
 		}
 	}
@@ -185,8 +185,7 @@ func brokeOff(err error) bool {
 	return ok && e.Status > 0 && e.Status < 300
 }
 
-// outOfBudget reports whether a call was not made because of the budget. No
-// callback makes up for that.
+// outOfBudget reports whether a call was not made because of the budget. No callback can replace such an error.
 func outOfBudget(err error) bool {
 	_, unpriced := errors.AsType[*budget.UnknownPriceError](err)
 	return unpriced || errors.Is(err, budget.ErrExceeded)

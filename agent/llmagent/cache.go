@@ -25,17 +25,17 @@ type PromptCache string
 // nevertheless.
 const PromptCacheOff PromptCache = "off"
 
-// lifetime is how long a provider keeps what it is asked to keep, since it was last read.
+// lifetime is how long a provider keeps cached text after it was last read.
 const lifetime = 5 * time.Minute
 
-// texts are those of a system instruction.
+// texts collects the texts of a system instruction.
 type texts struct {
 	list    []string
-	fixed   int  // bytes at the beginning of the joined texts that stay in the run
-	changes bool // what comes next is behind a text that may change
+	fixed   int  // bytes at the beginning of the joined texts that do not change in the run
+	changes bool // a text that may change has been added, so later texts are not fixed
 }
 
-// add adds a text that begins with so many bytes that stay.
+// add adds a text whose first bytes, as many as fixed says, do not change in the run.
 func (t *texts) add(text string, fixed int) {
 	if text == "" {
 		return
@@ -52,14 +52,14 @@ func (t *texts) add(text string, fixed int) {
 
 // beginning is the part of an instruction before the first placeholder whose value may change in a run.
 type beginning struct {
-	whole bool               // it is all of the instruction
-	of    *template.Template // nil if it has no placeholders
-	plain string             // what it is then
-	keys  []string           // of the placeholders whose values may change
+	whole bool               // the beginning is the whole instruction
+	of    *template.Template // template of the beginning; nil if it has no placeholders
+	plain string             // text of the beginning if it has no placeholders
+	keys  []string           // keys of the placeholders whose values may change
 	moves bool               // a value changes from turn to turn
 }
 
-// newBeginning finds the beginning of an instruction in which only the fixed keys stay.
+// newBeginning returns the beginning of an instruction in which only the values of the fixed keys do not change.
 func newBeginning(text string, t *template.Template, fixed []string) beginning {
 	b := beginning{whole: true}
 	cut := len(text)
@@ -76,7 +76,7 @@ func newBeginning(text string, t *template.Template, fixed []string) beginning {
 	}
 	of, err := template.Parse(text[:cut], template.Options{})
 	switch {
-	case err != nil: // in a section: nothing is known to stay
+	case err != nil: // the cut is inside a section of the template, so no part is known to be fixed
 	case len(of.Keys()) > 0:
 		b.of = of
 	default:
@@ -85,7 +85,7 @@ func newBeginning(text string, t *template.Template, fixed []string) beginning {
 	return b
 }
 
-// bytes returns how many bytes at the beginning of a filled instruction stay in the run.
+// bytes returns the number of bytes at the beginning of a filled instruction that do not change in the run.
 func (b *beginning) bytes(text string, lookup func(string) (any, bool)) int {
 	if b.whole {
 		return len(text)
@@ -104,14 +104,14 @@ func (b *beginning) bytes(text string, lookup func(string) (any, bool)) int {
 	return n
 }
 
-// hint completes the hint of the request: what later requests are expected to repeat. It is
-// computed from the log and the definition alone, so that a resumed run sends what the run before would have
-// sent. Fresh is the number of contents that only this request has.
+// hint completes the cache hint of the request, which says what later requests are expected to repeat. It uses only the
+// log and the definition, so that a resumed run sends the same requests as the run before. Fresh is the number of
+// contents that belong to this request only.
 //
-// A later request of the run is expected if a loop around the agent may have another iteration; if iterations
-// take longer than a provider keeps what it has, then only if two more are possible, because it costs twice as
-// much to have it kept for an hour. The next turn is expected if the agent asked again at this point of the last
-// iteration, or in the first one, if it has tools.
+// A later request of the run is expected if an enclosing loop may have another iteration. If iterations take longer
+// than the provider keeps cached text, then two more iterations must be possible, because keeping text for an hour
+// costs twice as much. A next turn is expected if the agent asked again at this point of the last iteration. In the
+// first iteration it is expected if the agent has tools.
 func (r *run) hint(req *model.LLMRequest, fresh int) {
 	c := r.cache
 	if c == nil {
@@ -129,7 +129,7 @@ func (r *run) hint(req *model.LLMRequest, fresh int) {
 	all := wholly && !slow && r.policy().Policy == ContextFull // the next iteration repeats everything
 	c.Next = turn && steady || left > 0 && all
 	c.Before = again && steady || r.before.turns > 0 && all
-	if s := drive.At(r.ctx).Sample(); s != nil && r.turns == 1 && !r.fixed.moves { // all answers of a judge are to one request
+	if s := drive.At(r.ctx).Sample(); s != nil && r.turns == 1 && !r.fixed.moves { // all samples of a judge answer the same request
 		c.Later, c.Next, c.Before = c.Later || s.More || s.Later(), c.Next || s.More, c.Before || s.Later()
 	}
 	c.Fresh = fresh
@@ -146,7 +146,7 @@ func textBytes(c *genai.Content) (n int) {
 	return n
 }
 
-// iterationsLeft returns how many iterations may follow in the nearest loop that can have one.
+// iterationsLeft returns the number of further iterations in the nearest loop that can have one.
 func iterationsLeft(l *drive.Loop) int {
 	for ; l != nil; l = l.Outer {
 		if l.MaxIterations == 0 {
@@ -159,7 +159,7 @@ func iterationsLeft(l *drive.Loop) int {
 	return 0
 }
 
-// expectsTurn reports whether the agent is expected to ask again when the request of a turn has been answered.
+// expectsTurn reports whether the agent is expected to ask the model again after the answer of a turn.
 func (r *run) expectsTurn(req *model.LLMRequest, turn int) bool {
 	if n := r.before.turns; n > 0 {
 		return turn != n
@@ -172,15 +172,15 @@ func (r *run) expectsTurn(req *model.LLMRequest, turn int) bool {
 	return false
 }
 
-// pass is what the log tells of the iteration before the running one.
+// pass is what the log says about the iteration before the running one.
 type pass struct {
-	turns  int           // of the agent's last step in it; 0 if there was none
-	period time.Duration // of an iteration; 0 in the first one of a nested loop
-	long   bool          // there was an iteration before that, after which slow ones were known
+	turns  int           // turns of the agent's last step in it; 0 if there was none
+	period time.Duration // duration of an iteration; 0 in the first one of a nested loop
+	long   bool          // there were at least two iterations before, so it was known whether they are slow
 }
 
-// passBefore reads the iteration before the running one in the log, and the one before that. In the first
-// iteration of a nested loop, they are those of the loop around it.
+// passBefore reads the last two finished iterations from the log. In the first iteration of a nested loop, these are
+// iterations of an enclosing loop.
 func (r *run) passBefore() (p pass) {
 	nearest := drive.At(r.ctx).Loop()
 	l := nearest
@@ -190,8 +190,8 @@ func (r *run) passBefore() (p pass) {
 	if l == nil {
 		return p
 	}
-	var step session.Address           // of the agent
-	var first, last, earlier time.Time // of the iteration before, and the first of the one before that
+	var step session.Address           // step of the agent
+	var first, last, earlier time.Time // times of the last iteration, and the first time of the one before
 	evs := r.ctx.Session().Events()
 	for i := evs.Len() - 1; i >= 0; i-- {
 		ev := evs.At(i)
@@ -233,10 +233,10 @@ func (a *Agent) isAnswer(ev *session.Event) bool {
 		ev.LongRunningToolIDs == nil
 }
 
-// keyOf is the name of an agent's requests in a session.
+// keyOf is the cache key of an agent's requests in a session.
 type keyOf struct{ session, key string }
 
-// cacheKey names the requests of the agent in a run.
+// cacheKey returns the key under which the provider caches the agent's requests in this session.
 func (r *run) cacheKey() string {
 	id := r.ctx.Session().ID()
 	if last := r.key.Load(); last != nil && last.session == id {

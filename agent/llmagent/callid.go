@@ -15,14 +15,14 @@ import (
 	"github.com/refrain-dev/refrain/internal/values/uuid"
 )
 
-// ownID begins the IDs of calls that the model gave none, or none that the session can keep.
+// ownID is the prefix of the IDs that the agent makes, for calls to which the model gave no ID, or one that the session
+// cannot keep.
 const ownID = "call-"
 
-// newCallID makes an ID for a call without one. The log needs it; the model never
-// sees it.
+// newCallID returns a new ID for a call without one. The log needs it, and the model never sees it.
 func newCallID() string { return ownID + uuid.New().String() }
 
-// mostIDBytes is the length up to which the log keeps an ID that a model gave a call.
+// mostIDBytes is the largest length of an ID from the model that the log keeps.
 const mostIDBytes = 200
 
 // fits reports whether the log can keep an ID that a model gave a call.
@@ -30,8 +30,8 @@ func fits(id string) bool {
 	return len(id) <= mostIDBytes && utf8.ValidString(id) && !strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// givenID returns the ID that the model gave a call; empty if it gave none. Own reports that the call has
-// another one.
+// givenID returns the ID that the model gave a call; empty if it gave none. Own reports whether the agent has replaced
+// it by its own ID.
 func givenID(id string) (given string, own bool) {
 	rest, ok := strings.CutPrefix(id, ownID)
 	if !ok || len(rest) < 36 || !uuid.Valid(rest[:36]) {
@@ -53,7 +53,7 @@ func isOwnID(id string) bool {
 	return own
 }
 
-// withIDs returns c with an ID for each call that no other call of the session has. It does not change c.
+// withIDs returns c with an ID for each call that is unique in the session. It does not change c.
 func (r *run) withIDs(c *genai.Content) *genai.Content {
 	calls := callsOf(c)
 	if len(calls) == 0 {
@@ -85,8 +85,9 @@ func (r *run) withIDs(c *genai.Content) *genai.Content {
 	return c
 }
 
-// ownID makes an ID for a call that has none, or one that another call of the session has. It contains the given
-// one, under which the model gets the answer, if the log can keep that. n tells apart calls with one given ID.
+// ownID returns an ID for a call that has none, or whose ID another call of the session has. The new ID contains the
+// given one, if the log can keep that, because the model gets the answer under the given one. n distinguishes calls
+// with the same given ID.
 func (r *run) ownID(given string, n int) string {
 	id := ownID + uuid.Named(fmt.Append(nil, r.ctx.Session().ID(), "\x00", n, "\x00", given)).String()
 	if given == "" || !fits(given) {
@@ -95,26 +96,24 @@ func (r *run) ownID(given string, n int) string {
 	return id + "~" + given
 }
 
-// bare is a content with calls, and the one with their answers, as the model gets
-// them: with the IDs that it gave.
+// bare is a content with calls, and the content with their answers, with the IDs that the model gave instead of the
+// agent's own.
 type bare struct {
-	answers *genai.Content // as it is in the history; nil if there is none
+	answers *genai.Content // the content with the answers in the history; nil if there is none
 
 	calls, answered *genai.Content
 }
 
-// bareList is the beginning of a conversation without the IDs that the model did not
-// give.
+// bareList is the beginning of a conversation without the agent's own IDs.
 type bareList struct {
 	list []*genai.Content
-	open *genai.Content // the last content, if its calls have own IDs: it depends on the next one
+	open *genai.Content // the last content, if its calls have own IDs, because its form depends on the next content
 }
 
-// withoutIDs takes IDs that the model did not give out of a conversation, of which b
-// has the beginning, and returns b's list. Contents are replaced by copies, which stay
-// the same from request to request.
+// withoutIDs removes the agent's own IDs from a conversation, and returns the result. b holds the beginning of the
+// result from the last call. Changed contents are copies, which stay the same from request to request.
 func (h *history) withoutIDs(b *bareList, list []*genai.Content) []*genai.Content {
-	instead := b.open // in place of the next content; nil to take that itself
+	instead := b.open // replaces the next content; nil if that is not replaced
 	if b.open != nil {
 		b.list = b.list[:len(b.list)-1]
 	}
@@ -141,8 +140,8 @@ func (h *history) withoutIDs(b *bareList, list []*genai.Content) []*genai.Conten
 	return b.list
 }
 
-// bareOf returns the pair of a content with calls and the content with their answers, which may be
-// nil.
+// bareOf returns the bare form of a content with calls and of the content with their answers, which may be nil. It
+// keeps the own IDs if the answers are not in the order of the calls.
 func (h *history) bareOf(c, answers *genai.Content) bare {
 	b, known := h.bare[c]
 	if known && b.answers == answers {
@@ -168,8 +167,9 @@ func hasOwnIDs(c *genai.Content) bool {
 	return false
 }
 
-// inOrder reports whether names, and the IDs that the model gave, alone tell which answer is to which call:
-// calls of one name, or of one given ID, are answered in the order in which they were made.
+// inOrder reports whether the names, and the IDs that the model gave, are enough to tell which answer belongs to which
+// call. This holds if calls with the same name, or with the same given ID, are answered in the order in which they were
+// made.
 func inOrder(calls, answers *genai.Content) bool {
 	open := make(map[string][]string) // name, or given ID -> IDs
 	keys := func(id, name string) []string {
@@ -199,8 +199,8 @@ func inOrder(calls, answers *genai.Content) bool {
 	return true
 }
 
-// withoutOwnIDs is a copy of a content with the IDs that the model gave in place of those that the agent made;
-// nil of nil.
+// withoutOwnIDs returns a copy of a content with the IDs that the model gave instead of the agent's own. It returns nil
+// for nil.
 func withoutOwnIDs(c *genai.Content) *genai.Content {
 	if c == nil {
 		return nil

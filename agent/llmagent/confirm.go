@@ -15,13 +15,12 @@ import (
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
 
-// confirmations are a person's answers, by the ID of the call that they are
-// about.
+// confirmations maps the IDs of calls to a person's answers.
 type confirmations map[string]*toolconfirmation.ToolConfirmation
 
-// question is the event that asks a person about calls of a turn; nil if no tool
-// wants that. The agent's turn ends with it. In a loop it asks to leave as well,
-// blocked, every loop around: without the answer there is nothing to repeat.
+// question returns the event that asks a person about calls of a turn; nil if no tool asks for that. The event ends the
+// agent's turn. In a loop it also leaves all enclosing loops with the status blocked, because repeating the turn is
+// useless without the answer.
 func (r *run) question(calls []*genai.FunctionCall, asked map[string]toolconfirmation.ToolConfirmation) *session.Event {
 	ev := &session.Event{Author: r.Name()}
 	ev.Content = &genai.Content{Role: genai.RoleModel}
@@ -49,8 +48,8 @@ func (r *run) question(calls []*genai.FunctionCall, asked map[string]toolconfirm
 	return ev
 }
 
-// resume runs the calls that the user's message is the answer about, if this
-// agent has asked. It reports whether the model is to be asked then.
+// resume runs the calls that the user's message confirms, if this agent has asked about them. It reports whether to ask
+// the model next.
 func (r *run) resume() bool {
 	answers, alone, err := answersIn(r.ctx.UserContent())
 	if err != nil {
@@ -68,13 +67,13 @@ func (r *run) resume() bool {
 		return r.fail(err)
 	}
 	more := r.answer(req, calls, about, nil)
-	// As long as the person has more to answer, and says nothing else, a model
-	// could only ask again.
+	// If further questions are open and the message has nothing but answers, the
+	// model could only ask them again.
 	return more && !(open && alone)
 }
 
-// answersIn are the answers in a message, by the question's ID. Alone says that
-// there is nothing else in it.
+// answersIn returns the answers in a message, by the ID of the question. Alone reports whether the message has nothing
+// else.
 func answersIn(c *genai.Content) (found confirmations, alone bool, err error) {
 	if c == nil {
 		return nil, false, nil
@@ -107,9 +106,9 @@ func answersIn(c *genai.Content) (found confirmations, alone bool, err error) {
 func (r *run) waiting(answers confirmations) (calls []*genai.FunctionCall, about confirmations, open bool) {
 	var (
 		evs      = r.ctx.Session().Events()
-		answered = make(map[string]bool) // questions, by messages before this one
-		done     = make(map[string]bool) // calls, in this invocation
-		wanted   = make(confirmations)   // by the ID of the call
+		answered = make(map[string]bool) // questions that earlier messages have answered
+		done     = make(map[string]bool) // calls that this invocation has made
+		wanted   = make(confirmations)   // answers by the ID of the call, until the call is found
 	)
 	about = make(confirmations)
 	for i := evs.Len() - 1; i >= 0 && len(answers)+len(wanted) > 0; i-- {
@@ -169,8 +168,8 @@ func responseIDs(c *genai.Content) []string {
 	return ids
 }
 
-// asks reports whether a call is a question to a person. A model can write a
-// call of that name, but not make it long-running.
+// asks reports whether a call is a question to a person. A model can write a call with that name, but it cannot make
+// the call long-running.
 func asks(ev *session.Event, c *genai.FunctionCall) bool {
 	return c.Name == toolconfirmation.FunctionCallName && slices.Contains(ev.LongRunningToolIDs, c.ID)
 }
@@ -180,8 +179,8 @@ func isAnswer(p *genai.Part) bool {
 	return p != nil && p.FunctionResponse != nil && p.FunctionResponse.Name == toolconfirmation.FunctionCallName
 }
 
-// withoutQuestions leaves out the questions to a person and the answers, which
-// are none of the model's business.
+// withoutQuestions returns the content of an event without questions to a person and their answers, which the model
+// does not get.
 func withoutQuestions(ev *session.Event) *genai.Content {
 	c := ev.Content
 	hidden := func(p *genai.Part) bool {

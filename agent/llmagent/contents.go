@@ -20,33 +20,32 @@ import (
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
 
-// history is the conversation as this agent's model sees it. It grows with the
-// log: it reads each event once, and puts each content into a request once.
+// history is the conversation as this agent's model sees it. It grows with the log. It reads each event once, and adds
+// each content to the conversation once.
 type history struct {
 	agent    *Agent
 	view     *session.View // nil if the history ends with the agent's run
 	branch   string
-	next     int   // index of the first event not looked at
-	seen     int64 // sequence number of the event before that
+	next     int   // index of the first event that has not been read
+	seen     int64 // sequence number of the last event that has been read
 	contents []*genai.Content
 	calls    map[string]int   // call ID -> index of the content that holds it
-	added    []*genai.Content // of the tools, in the last request only
-	told     *genai.Content   // the instruction of the last request, if it is behind the conversation
+	added    []*genai.Content // contents that tools added to the last request only
+	told     *genai.Content   // the instruction of the last request, if it follows the conversation
 	late     late
-	asked    *history                // as it was before the answer of a judge that the step gives; nil if that has not begun
-	bare     map[*genai.Content]bare // of contents with calls whose IDs are not sent
+	asked    *history                // the history before the running sample of a judge; nil without one
+	bare     map[*genai.Content]bare // bare forms of contents with calls whose IDs are not sent
 
-	sent   bareList         // contents, as the model gets them
-	shared []*genai.Content // sent, as requests share it: each has a beginning of it
-	copies copies           // of shared, for callbacks
+	sent   bareList         // contents without the agent's own IDs
+	shared []*genai.Content // the slice of sent that requests share; each request has a beginning of it
+	copies copies           // copies of shared for callbacks
 
 	tally   tally
 	counted counted
 	wrote   session.Address // the step that last changed a value of the instruction
 }
 
-// newHistory returns the history that the run keeps for the agent, or one that is to
-// be built.
+// newHistory returns the history that the run keeps for the agent, or else a new one.
 func (a *Agent) newHistory(ctx agent.InvocationContext) *history {
 	if a.policy().Policy == ContextFull {
 		limit := math.MaxInt
@@ -60,7 +59,8 @@ func (a *Agent) newHistory(ctx agent.InvocationContext) *history {
 	return a.emptyHistory(ctx)
 }
 
-// emptyHistory returns a history that has read no event.
+// emptyHistory returns a history that has read no event. Depending on the policy it begins with the user's message and
+// a digest.
 func (a *Agent) emptyHistory(ctx agent.InvocationContext) *history {
 	h := &history{agent: a, branch: ctx.Branch(), calls: make(map[string]int), late: late{at: -1}}
 	if a.policy().Policy == ContextFull {
@@ -83,14 +83,14 @@ func (a *Agent) emptyHistory(ctx agent.InvocationContext) *history {
 	return h
 }
 
-// keptHistory is the whole history that the agent built last in a run, for its next
-// turn there, as in the next iteration of a loop.
+// keptHistory holds the last full history of an agent in a run, for the agent's next step, such as in the next
+// iteration of a loop.
 type keptHistory struct {
 	mu   sync.Mutex
 	last *history
 }
 
-// keptKey is the key of a history. A leg of a loop that begins from its start has another one.
+// keptKey is the key of a kept history. A leg that begins from the loop's start has its own.
 type keptKey struct {
 	*Agent
 	fresh session.Address
@@ -118,8 +118,8 @@ func (k *keptHistory) take(view *session.View, branch string, limit int) *histor
 	return h
 }
 
-// keep keeps a history for the agent's next run. That run may not see what an answer of a judge has added, or only the
-// last answer.
+// keep stores a history for the agent's next step. If the step was a sample of a judge, keep stores the history from
+// before the sample, because another sample must not see it.
 func (h *history) keep(ctx agent.InvocationContext) {
 	if h.view == nil {
 		return
@@ -135,7 +135,7 @@ func (h *history) keep(ctx agent.InvocationContext) {
 	}
 }
 
-// copy returns a history of the same contents, which grows on its own.
+// copy returns a history with the same contents, which then grows independently.
 func (h *history) copy() *history {
 	c := *h
 	c.contents, c.calls, c.late.at = slices.Clone(h.contents), maps.Clone(h.calls), -1
@@ -144,11 +144,10 @@ func (h *history) copy() *history {
 	return &c
 }
 
-// update adds the new events, and returns the conversation. Other requests share the slice and what
-// is in it, so neither must be changed; it has no room to append to.
+// update reads the new events and returns the conversation. Other requests share the returned slice and its contents,
+// so nobody may change them. The slice has no spare capacity.
 //
-// If the log is no continuation of what the history has seen, the history is built
-// again.
+// If the log does not continue the events that the history has read, update builds the history again.
 func (h *history) update(ctx agent.InvocationContext) []*genai.Content {
 	at := drive.At(ctx)
 	evs, sample := at.Events(), at.Sample()
@@ -177,9 +176,8 @@ func (h *history) update(ctx agent.InvocationContext) []*genai.Content {
 	return h.share(h.withoutIDs(&h.sent, h.contents))
 }
 
-// share returns a list as a slice that may have been handed out before, up to the
-// length that it had then. A model may have written into it, and a pair of call and
-// answer may have changed: then the slice is a new one.
+// share returns list as a slice that requests share. If list continues the slice from last time, share extends that
+// slice. It makes a new one if a model has written into the slice, or if a pair of call and answer has changed.
 func (h *history) share(list []*genai.Content) []*genai.Content {
 	if n := len(h.shared); n > len(list) || !slices.Equal(h.shared, list[:n]) {
 		h.shared = nil
@@ -188,7 +186,7 @@ func (h *history) share(list []*genai.Content) []*genai.Content {
 	return slices.Clip(h.shared)
 }
 
-// anew makes the next update go through all contents, because one in the middle has changed.
+// anew makes the next update process all contents again, because one in the middle has changed.
 func (h *history) anew() {
 	h.sent = bareList{}
 	h.tally.anew()
@@ -199,7 +197,7 @@ func visible(ev *session.Event, branch string) bool {
 	if ev.Content == nil || ev.Content.Role == "" || len(ev.Content.Parts) == 0 {
 		return false
 	}
-	if ev.Mark != nil && ev.Mark.Kind != mark.KindRunStarted { // whose content is the user's message
+	if ev.Mark != nil && ev.Mark.Kind != mark.KindRunStarted { // the mark of a run's start has the user's message
 		return false
 	}
 	return hears(branch, ev.Branch)
@@ -210,6 +208,7 @@ func hears(branch, said string) bool {
 	return said == "" || branch == "" || said == branch || strings.HasPrefix(branch, said) && branch[len(said)] == '.'
 }
 
+// add adds the content of an event, unless the agent does not see it or it is empty.
 func (h *history) add(ev *session.Event) {
 	if !visible(ev, h.branch) {
 		return
@@ -231,7 +230,7 @@ func (h *history) add(ev *session.Event) {
 	}
 }
 
-// take adds a content all of whose answers are to calls of one content.
+// take adds a content whose answers, if it has any, all belong to calls of one content.
 func (h *history) take(c *genai.Content) {
 	if h.answer(c) {
 		return
@@ -244,10 +243,9 @@ func (h *history) take(c *genai.Content) {
 	h.contents = append(h.contents, c)
 }
 
-// answer puts tool answers right behind the calls that they answer, since
-// providers refuse anything between, and a later answer to one call in the
-// earlier one's place; see lateLast. An answer to no call is left out. It reports whether c is
-// dealt with.
+// answer moves tool answers directly after the calls that they answer, because providers refuse anything between them.
+// A later answer to the same call replaces the earlier one; see lateLast. An answer to an unknown call is left out.
+// answer reports whether c needs no further handling.
 func (h *history) answer(c *genai.Content) bool {
 	var ids []string
 	for _, p := range c.Parts {
@@ -262,7 +260,7 @@ func (h *history) answer(c *genai.Content) bool {
 	if !ok {
 		return true
 	}
-	if at == len(h.contents)-1 { // as it nearly always is
+	if at == len(h.contents)-1 { // the usual case
 		return false
 	}
 	h.late.at = at
@@ -328,7 +326,7 @@ func retell(author string, c *genai.Content) *genai.Content {
 			parts = append(parts, &genai.Part{Text: "[" + author + "] said: " + p.Text})
 		default:
 			other := *p
-			other.ThoughtSignature = nil // it is the other model's own
+			other.ThoughtSignature = nil // the signature is valid only for the other model
 			if !isEmpty(&other) {
 				parts = append(parts, &other)
 			}
@@ -340,7 +338,8 @@ func retell(author string, c *genai.Content) *genai.Content {
 	return &genai.Content{Role: genai.RoleUser, Parts: parts}
 }
 
-// argsJSON returns the arguments of a call as JSON. A stored event does not tell whether it has none or an empty map.
+// argsJSON returns the arguments of a call as JSON. It treats nil and an empty map alike, because a stored event does
+// not distinguish them.
 func argsJSON(c *genai.FunctionCall) string {
 	if len(c.Args) == 0 {
 		return "{}"
@@ -356,7 +355,7 @@ func asJSON(v any) string {
 	return string(b)
 }
 
-// withoutEmpty leaves out parts with nothing in them; nil if none is left.
+// withoutEmpty returns a content without its empty parts; nil if no part is left.
 func withoutEmpty(c *genai.Content) *genai.Content {
 	if c == nil {
 		return nil
@@ -376,8 +375,8 @@ func isEmpty(p *genai.Part) bool {
 		p.FileData == nil && p.CodeExecutionResult == nil && p.ExecutableCode == nil && len(p.ThoughtSignature) == 0
 }
 
-// isAside reports whether a content is about how the conversation goes and not
-// about its matter: a question to a person, the answer, or a transfer.
+// isAside reports whether a content is about the course of the conversation and not about its subject: a question to a
+// person, the answer to it, or a transfer.
 func isAside(c *genai.Content) bool {
 	aside := func(name string) bool { return name == toolconfirmation.FunctionCallName || name == transferName }
 	return slices.ContainsFunc(c.Parts, func(p *genai.Part) bool {

@@ -89,9 +89,8 @@ func (a *Agent) policy() ContextConfig {
 	return c
 }
 
-// first is the index of the first event that the policy shows, and the user's
-// message if it is to be shown before that. It looks at events from the newest
-// back and stops at the first that is too old: its cost does not grow with the
+// first returns the index of the first event that the policy shows, and the user's message if that must come before it.
+// It reads events from the newest back and stops at the first that is too old, so that its cost does not grow with the
 // log.
 func (a *Agent) first(ctx agent.InvocationContext, evs session.Events) (from int, asked *session.Event) {
 	policy, l, here := a.policy(), drive.At(ctx).AsAsked(), drive.At(ctx).Address()
@@ -110,7 +109,7 @@ func (a *Agent) first(ctx agent.InvocationContext, evs session.Events) (from int
 	from = evs.Len()
 	for from > 0 {
 		ev := evs.At(from - 1)
-		// Marks and events of other branches may be in between.
+		// Skip marks and events of other branches.
 		if ev.InvocationID != ctx.InvocationID() ||
 			visible(ev, ctx.Branch()) && !iterationOf(ev, l, oldest) && !ev.Address.Under(here) {
 			break
@@ -124,14 +123,13 @@ func (a *Agent) first(ctx agent.InvocationContext, evs session.Events) (from int
 	return from, nil
 }
 
-// iterationOf reports whether an event belongs to an iteration of the loop that
-// is not older than the oldest.
+// iterationOf reports whether an event belongs to the iteration oldest of the loop, or to a later one.
 func iterationOf(ev *session.Event, l *drive.Loop, oldest int) bool {
 	n := passOf(ev, l)
 	return n > 0 && n >= oldest
 }
 
-// passOf is the iteration of the loop that an event belongs to; 0 if it belongs to none.
+// passOf returns the iteration of the loop that an event belongs to; 0 if it belongs to none.
 func passOf(ev *session.Event, l *drive.Loop) int {
 	rest, ok := strings.CutPrefix(string(ev.Address), string(l.Address)+"[")
 	if !ok {
@@ -151,8 +149,7 @@ func passOf(ev *session.Event, l *drive.Loop) int {
 	return n
 }
 
-// firstOfTurn is the index of the last visible event by the user or another
-// agent.
+// firstOfTurn returns the index of the last visible event of the user or of another agent; 0 if there is none.
 func (a *Agent) firstOfTurn(ctx agent.InvocationContext, evs session.Events) int {
 	for i := evs.Len() - 1; i >= 0; i-- {
 		if ev := evs.At(i); ev.Author != a.Name() && visible(ev, ctx.Branch()) && !isAside(ev.Content) && !drive.At(ctx).Hides(evs, i) {

@@ -15,7 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/tool"
 )
 
-// Package drive asks for these interfaces.
+// Package drive looks for these interfaces in an agent.
 var (
 	_ drive.Continuer     = (*Agent)(nil)
 	_ drive.Recaller      = (*Agent)(nil)
@@ -45,14 +45,14 @@ func (a *Agent) Recall(ev *session.Event) {
 // turnAgain replays a turn whose answer is in the log. It calls neither the model nor the callbacks
 // around it, because the logged answer includes their changes.
 func (r *run) turnAgain(last *session.Event) bool {
-	if last.Content == nil && last.ErrorCode == "" && !last.Interrupted { // it said nothing; see turn
+	if last.Content == nil && last.ErrorCode == "" && !last.Interrupted { // the model gave no answer; see turn
 		r.yield(last, nil)
 		return false
 	}
 	if err := r.countAgain(last); err != nil {
 		return r.fail(err)
 	}
-	r.prompt, r.told = "", "" // the model was told
+	r.prompt, r.told = "", "" // the logged request already had these texts
 	for {
 		r.judge(last)
 		if !r.yield(last, nil) {
@@ -88,14 +88,14 @@ func (r *run) hasAnswer() bool {
 	return next != nil && next.Mark == nil
 }
 
-// metadataFurther says of an event that it is not the first whole one of its turn.
+// metadataFurther is the key in the CustomMetadata of complete events after the first one of their turn.
 const metadataFurther = "refrain:further"
 
 func takesAnswer(calls []*genai.FunctionCall) bool {
 	return slices.ContainsFunc(calls, func(c *genai.FunctionCall) bool { return c.Name == answerName })
 }
 
-// countAgain counts the usage that a logged answer had when it was made.
+// countAgain counts the calls and the usage of a logged answer, as they were counted when it was made.
 func (r *run) countAgain(ev *session.Event) error {
 	var used budget.Usage
 	if drive.Answers(ev) {
@@ -111,7 +111,8 @@ func (r *run) countAgain(ev *session.Event) error {
 	return nil
 }
 
-// Requests reports that nothing but computing comes between the agent's start and its first request.
+// Requests reports whether the agent sends its first request without calling code of the program before it, such as
+// callbacks, toolsets and instruction providers.
 func (a *Agent) Requests() bool {
 	cfg := &a.cfg
 	return a.pays() && len(cfg.BeforeModelCallbacks)+len(cfg.OnModelCalls)+len(cfg.Toolsets) == 0 &&
@@ -147,9 +148,8 @@ func (a *Agent) used(ev *session.Event, prices budget.Prices) budget.Usage {
 	return prices.Priced(name, used)
 }
 
-// answered is the event in the log with the answers to the calls of a turn; nil
-// if it is not there. Pending says that there are answers that come later. A tool
-// that only takes down the final answer takes it down again.
+// answered returns the event in the log that answers the calls of a turn; nil if there is none. Pending reports whether
+// some answers come later. If a call gave the final answer, answered records that answer again.
 func (r *run) answered(req *model.LLMRequest, calls []*genai.FunctionCall) (ev *session.Event, pending bool) {
 	if !r.hasAnswer() {
 		return nil, false
@@ -163,13 +163,13 @@ func (r *run) answered(req *model.LLMRequest, calls []*genai.FunctionCall) (ev *
 	for _, c := range calls {
 		pending = pending || !slices.Contains(ids, c.ID) && !slices.Contains(cut, c.ID)
 		if t, ok := req.Tools[c.Name].(*answerTool); ok {
-			_, _ = t.Run(nil, c.Args) // what is wrong with it is in t
+			_, _ = t.Run(nil, c.Args) // t stores the problems of the answer
 		}
 	}
 	return ev, pending
 }
 
-// say yields an event, or the one in the log that was in its place.
+// say yields an event or, in a replay, the event that the log has in its place.
 func (r *run) say(ev *session.Event) bool {
 	if known := drive.At(r.ctx).Recorded(); known != nil {
 		ev = known

@@ -10,42 +10,39 @@ import (
 	"github.com/refrain-dev/refrain/internal/values/deep"
 )
 
-// copies holds the copies of contents that callbacks get, because the log and other requests share
-// the contents themselves. A callback may change its request as it likes: append to it, put
-// contents in another order, replace them, and edit them in place.
+// copies holds the copies of contents that callbacks get, because the log and other requests share the contents
+// themselves. A callback may change its request in any way: it may append contents, reorder or replace them, and edit
+// them in place.
 //
-// Only what is new is copied. A copy is handed out again with the next request if it is
-// as it was made. To see that, all contents are looked at with each request, which
-// allocates nothing and takes eight nanoseconds for a text: whoever has the request can
-// write to any of them, and only a look tells.
+// Only new contents are copied. The next request gets the same copy again if the copy is unchanged. To detect a change,
+// every request compares all copies that callbacks can reach, because a callback can write to any of them at any time.
+// This allocates nothing and takes about eight nanoseconds for a text.
 //
-// When the callbacks have returned, the model gets for a copy that is unchanged the
-// content itself, and for any other content a copy of that. So what callbacks can reach
-// is reached by callbacks only: an edit, even a late one, gets neither into the log nor
-// into another request to a model, and does not disturb a model that still reads.
+// When the callbacks have returned, the model gets the original content for an unchanged copy, and a new copy of any
+// other content. An edit by a callback, even a late one, therefore never reaches the log, another request to a model,
+// or a model that is still reading.
 //
-// Before copies are handed out again, those that were changed are made again, if there
-// may be any: if the last request was changed at all, and if other callbacks were called
-// since, which may have kept it.
+// Before copies are handed out again, changed ones are replaced. This is done only if some may have changed: if the
+// callbacks changed the last request, or if other callbacks, which may have kept that request, were called since.
 //
-// What is left: requests of callbacks share copies. Who edits a request that he has kept,
-// while callbacks have a later one, may edit that; and the other way round.
+// One limit remains: requests for callbacks share copies. If a callback keeps a request and edits it later, it may also
+// edit a newer request of the callbacks, and the other way round.
 type copies struct {
 	made    []madeCopy
-	free    free                   // for the next ones
-	last    []*genai.Content       // what they were last made of
+	free    free                   // memory for the next copies
+	last    []*genai.Content       // the conversation that list was made from
 	list    []*genai.Content       // the copies, as requests to callbacks share them
-	own     bool                   // each request gets a list of its own: a callback has written into one
-	suspect bool                   // something may have changed since it was made
-	at      map[*genai.Content]int // index in made, by the copy; nil before anybody asks
+	own     bool                   // each request gets its own list, because a callback has written into a list
+	suspect bool                   // a callback may have changed a copy
+	at      map[*genai.Content]int // index in made, by the copy; nil until index needs it
 }
 
-// of returns a copy of a conversation, without spare capacity. It does not copy again the contents
-// that the last conversation had too.
+// of returns a copy of a conversation, without spare capacity. It reuses the copies of contents that the last
+// conversation also had.
 func (c *copies) of(list []*genai.Content) []*genai.Content {
 	cloned, from := false, len(c.made)
 	if c.suspect || from == 0 || from > len(list) || from != len(c.last) || &c.last[0] != &list[0] {
-		from = unchanged(c.made, c.list, list) // else it is the last one, and goes on
+		from = unchanged(c.made, c.list, list) // otherwise list continues the last conversation
 	}
 	for i := from; i < len(list); i++ {
 		switch content := list[i]; {
@@ -66,7 +63,7 @@ func (c *copies) of(list []*genai.Content) []*genai.Content {
 			c.list = append(c.list, c.made[i].copy)
 			continue
 		}
-		if !cloned { // others may be reading it
+		if !cloned { // another request may be reading the list
 			c.list, cloned = slices.Clone(c.list), true
 		}
 		c.list[i] = c.made[i].copy
@@ -115,5 +112,5 @@ func (c *copies) index(content *genai.Content, likely int) (int, bool) {
 	return n, ok
 }
 
-// none reports whether nothing was handed out.
+// none reports whether no copies have been handed out.
 func (c *copies) none() bool { return len(c.made) == 0 }

@@ -17,10 +17,10 @@ const (
 	// DefaultBestChars is the default of [ContextConfig.BestChars].
 	DefaultBestChars = 4000
 
-	digestLines = 4000 // of the lines of iterations
-	digestLine  = 1200 // of one of them; the output with which it becomes longer is the last
+	digestLines = 4000 // of all lines of iterations
+	digestLine  = 1200 // of one line; the output that exceeds the limit is the last one in the line
 	excerpt     = 200  // of a text in a line
-	maxName     = 60   // of a name that is no plain word
+	maxName     = 60   // of a name that needs quotation marks
 	maxOutputs  = 12   // texts of one iteration
 )
 
@@ -34,8 +34,8 @@ type told struct {
 	size    size
 }
 
-// digest tells of the iterations that the policy does not show, and of the loops
-// around; nil if there is nothing to tell.
+// digest returns a digest of the iterations that the policy does not show, and of the enclosing loops; nil if there are
+// none.
 func (a *Agent) digest(ctx agent.InvocationContext) *told {
 	policy, l := a.policy(), drive.At(ctx).AsAsked()
 	if policy.Policy != ContextDigest || l == nil {
@@ -45,7 +45,7 @@ func (a *Agent) digest(ctx agent.InvocationContext) *told {
 	if key.best == 0 {
 		key.best = DefaultBestChars
 	}
-	if l.Iteration < drive.At(ctx).Loop().Iteration { // the loop has gone back; the kept digest is of later iterations too
+	if l.Iteration < drive.At(ctx).Loop().Iteration { // the loop has gone back, and the kept digest includes later iterations
 		return newDigest(l, key).at(l)
 	}
 	return l.History.Cached(key, func() any { return newDigest(l, key) }).(*digest).at(l)
@@ -63,21 +63,21 @@ type digestKey struct {
 type digest struct {
 	key    digestKey
 	loop   string
-	around []string // a line for each loop around
+	around []string // a line for each enclosing loop
 
 	mu     sync.Mutex
-	n      int // iterations that are in it
+	n      int // number of iterations in the digest
 	folded fold
-	lines  []line // of those behind folded
-	chars  int    // of lines
-	prev   made   // what the last iteration that is in it has made
-	best   *made  // of those that are in it; nil if none was
-	last   *made  // the last complete one, likewise
-	all    int    // iterations that the text was written after
-	text   *told  // nil if it is to be written
+	lines  []line // lines of the iterations after folded
+	chars  int    // characters of lines
+	prev   made   // output of the last iteration in the digest
+	best   *made  // output of the best iteration in the digest; nil if there is none
+	last   *made  // output of the last complete iteration in the digest
+	all    int    // number of finished iterations when text was written
+	text   *told  // the written digest; nil before the first
 }
 
-// line is one iteration.
+// line is the line of one iteration.
 type line struct {
 	it   drive.PastIteration
 	text string
@@ -95,8 +95,8 @@ func newDigest(l *drive.Loop, key digestKey) *digest {
 	return d
 }
 
-// at is the digest as a step of the loop gets it in the iteration that runs. A
-// step that was left behind may get a later one, which is of no use to it.
+// at returns the digest for a step of the running iteration of the loop. A step that the loop no longer waits for may
+// get a later digest, which does no harm.
 func (d *digest) at(l *drive.Loop) *told {
 	older, all := l.History.Before(l.Iteration-d.key.shown+1), l.History.Before(l.Iteration)
 	d.mu.Lock()
@@ -108,8 +108,7 @@ func (d *digest) at(l *drive.Loop) *told {
 	return d.text
 }
 
-// take adds the new iterations. It folds the oldest into one line if there are too many for a line
-// each.
+// take adds the new iterations. If the lines become too long together, it folds the oldest ones into one line.
 func (d *digest) take(older []drive.PastIteration) {
 	for ; d.n < len(older); d.n++ {
 		it := older[d.n]
@@ -160,8 +159,8 @@ func (d *digest) write(all []drive.PastIteration) *told {
 	return t
 }
 
-// writeBest writes the output of the best iteration, or without scores of the last complete one,
-// unless the model sees it anyway.
+// writeBest writes the output of the best iteration, or of the last complete one if there are no scores. It writes only
+// a reference if the model sees that iteration in full.
 func (d *digest) writeBest(b *strings.Builder, all []drive.PastIteration) {
 	best, what := d.best, "The best so far is "
 	shown := latest(all[d.n:], func(it drive.PastIteration) bool { return it.Best })

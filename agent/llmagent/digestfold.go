@@ -14,10 +14,10 @@ import (
 
 // fold summarizes many iterations in one line.
 type fold struct {
-	first, last           int // 0: there is none
+	first, last           int // numbers of the iterations; 0 if there are none
 	scored                int
 	low, high             float64
-	best                  int // the best of them; 0 if none is
+	best                  int // number of the iteration that was the best so far; 0 if there is none
 	score                 float64
 	rejected, cut, flawed int
 }
@@ -77,7 +77,7 @@ func (f *fold) String() string {
 
 type foldKey struct{}
 
-// keptFold follows a loop around the one that a digest is of.
+// keptFold is the running summary of a loop that encloses the loop of a digest.
 type keptFold struct {
 	mu sync.Mutex
 	n  int
@@ -93,7 +93,7 @@ func (k *keptFold) at(past []drive.PastIteration) fold {
 	return k.fold
 }
 
-// span is "iteration 3" or "iterations 1–3".
+// span returns text such as "iteration 3" or "iterations 1–3".
 func span(first, last int) string {
 	if first == last {
 		return "iteration " + strconv.Itoa(first)
@@ -101,10 +101,10 @@ func span(first, last int) string {
 	return fmt.Sprintf("iterations %d–%d", first, last)
 }
 
-// upper begins a sentence with a word of ours.
+// upper returns s with its first letter in upper case. s begins with an ASCII letter.
 func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// num writes a number with at most six significant digits, an int with all.
+// num writes a number with at most six significant digits, and a whole number with all of its digits.
 func num(f float64) string {
 	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
 		return strconv.FormatFloat(f, 'f', -1, 64)
@@ -112,7 +112,7 @@ func num(f float64) string {
 	return strconv.FormatFloat(f, 'g', 6, 64)
 }
 
-// heading is an iteration with its score.
+// heading names an iteration, with its score.
 func heading(it drive.PastIteration) string {
 	s := "iteration " + strconv.Itoa(it.Number)
 	if it.Score != nil {

@@ -20,12 +20,13 @@ type made struct {
 	outputs []written
 }
 
+// written is one output of an iteration.
 type written struct {
-	name string // of the key, or of who said it
-	said bool   // it is no key
+	name string // name of the state key, or of the agent that said it
+	said bool   // text of an agent, not the value of a state key
 	seq  int64
 	text string
-	json string // the words whose JSON is the value of the key; "" if there are none
+	json string // text of the event whose JSON is the value of the key; "" if there is none
 }
 
 // madeIn reads the output from the events of an iteration that a branch can see. If several agents
@@ -61,7 +62,7 @@ func madeIn(it drive.PastIteration, branch string) made {
 		switch v := ev.Actions.StateDelta[p.name]; {
 		case p.said:
 			o.text = wordsOf(ev)
-		case v == nil: // the key is gone
+		case v == nil: // the key was deleted
 			continue
 		default:
 			if o.text = drive.TextOf(v); ev.Speaks() {
@@ -72,7 +73,7 @@ func madeIn(it drive.PastIteration, branch string) made {
 		}
 		outputs = append(outputs, o)
 	}
-	// Sort by name, because parallel branches have no stable order; what was said comes last.
+	// Sort by name, because parallel branches have no stable order. For one name, the text of an agent comes last.
 	slices.SortFunc(outputs, func(a, b written) int {
 		switch {
 		case a.name != b.name || a.said == b.said:
@@ -82,10 +83,10 @@ func madeIn(it drive.PastIteration, branch string) made {
 		}
 		return -1
 	})
-	it.Events = nil // let go of those that are not needed
+	it.Events = nil // the events are not needed any more
 	m := made{it: it}
 	for _, o := range outputs {
-		// An agent's text repeats the value of its key, and a loop repeats its result.
+		// Leave out a text that repeats the value of a key, or an earlier text, as the result of a loop does.
 		again := func(other written) bool {
 			return (other.text == o.text || other.json == o.text) && (!other.said || other.seq < o.seq)
 		}
@@ -114,11 +115,11 @@ func wordsOf(ev *session.Event) string {
 			text.WriteString(fmt.Sprintf("[%s, %s]", p.FileData.MIMEType, p.FileData.FileURI))
 		}
 	}
-	said, _ := session.Plain(text.String()) // as the log has it, and a key of the same text
+	said, _ := session.Plain(text.String()) // the form in the log, and that of a state key with the same text
 	return said.(string)
 }
 
-// line returns the iteration on one line. Prev is the output of the iteration before.
+// line returns the outcome and the outputs of the iteration on one line. Prev is the output of the iteration before.
 func (m *made) line(prev made) string {
 	var b strings.Builder
 	b.WriteString(outcome(m.it))
@@ -148,7 +149,7 @@ func (o written) title() string {
 	return name
 }
 
-// brief is the output's beginning, unless it was the same before.
+// brief returns the beginning of the output, or "(unchanged)" if the iteration before had the same.
 func (o written) brief(prev made) string {
 	for _, was := range prev.outputs {
 		if was.name == o.name && was.said == o.said && was.text == o.text {
@@ -161,8 +162,8 @@ func (o written) brief(prev made) string {
 	return quoted(o.text, excerpt)
 }
 
-// write writes the outputs in full, as far as limit characters go: the shorter
-// ones first, and each of the longer ones as much as the others.
+// write writes the outputs, at most limit characters in all. The shorter ones are complete, and the longer ones share
+// the rest equally.
 func (m *made) write(b *strings.Builder, limit int) {
 	outputs := m.outputs[:min(len(m.outputs), maxOutputs)]
 	costs, shares := make([]int, len(outputs)), make([]int, len(outputs))

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Texts of models and programs stand in a digest so that they cannot pass for
-// the digest's own words: on one line in quotation marks, or with a mark before
+// A digest marks the texts of models and programs, so that they cannot be taken for
+// its own sentences. They are on one line in quotation marks, or have a mark before
 // every line.
 
 func chars(s string) int { return utf8.RuneCountInString(s) }
@@ -21,12 +21,12 @@ func isPlain(name string) bool {
 	})
 }
 
-// quoted is the beginning of a text on one line, in quotation marks.
+// quoted returns the first limit characters of a text on one line, in quotation marks.
 func quoted(text string, limit int) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	n, space := 0, false
-	for _, r := range text { // bytes that are no text are U+FFFD each, as in JSON
+	for _, r := range text { // each invalid byte becomes U+FFFD, as in JSON
 		switch {
 		case unicode.IsSpace(r):
 			space = n > 0
@@ -77,8 +77,8 @@ func blockChars(text string) int {
 // cut says how much of a text was kept.
 type cut struct{ kept, chars int }
 
-// block is a text with a mark before every line. It has at most so many
-// characters; whole says that nothing was left out.
+// block returns a text with a mark before every line, in at most limit characters. whole reports whether the text is
+// complete, and of says how much of it was kept.
 func block(text string, limit int) (quoted string, whole bool, of cut) {
 	var b strings.Builder
 	b.Grow(min(len(text), max(0, limit)) + 64)
@@ -92,7 +92,7 @@ func block(text string, limit int) (quoted string, whole bool, of cut) {
 			more += len(blockMark)
 		}
 		if n += more; n > limit {
-			continue // to count the rest
+			continue // count the rest
 		}
 		of.kept++
 		if endsLine(r) {

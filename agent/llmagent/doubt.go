@@ -100,15 +100,14 @@ func (r *run) once(req *model.LLMRequest, calls []*genai.FunctionCall) []string 
 	return once
 }
 
-// dispatched yields the mark. Doubt says that it was in the log, and no answer
-// comes after it there.
+// dispatched yields the mark. Doubt reports whether the mark was already in the log without an answer after it.
 func (r *run) dispatched(ids []string) (doubt, more bool) {
 	again, more := drive.At(r.ctx).Dispatch(ids, r.yield)
 	return again && !r.hasAnswer(), more
 }
 
-// resolution returns the answer for a call that was cut off, as found out by its tool or given by a
-// person. It returns nil if the call has to be made.
+// resolution returns the answer for a call that was cut off, from its tool or from a person. It returns nil if the call
+// has to be made. More reports whether the turn continues.
 func (r *run) resolution(req *model.LLMRequest, c *genai.FunctionCall) (answer map[string]any, more bool) {
 	call := agent.Doubt{Address: drive.At(r.ctx).Address(), ID: drive.At(r.ctx).ToolCallID(c.ID), Call: c.ID,
 		Tool: c.Name, Args: c.Args}
@@ -148,7 +147,7 @@ func (r *run) resolution(req *model.LLMRequest, c *genai.FunctionCall) (answer m
 	return map[string]any{"result": res.Result}, true
 }
 
-// callText is a call for people: the tool, and its arguments as JSON if it has any.
+// callText returns a call as text for people: the name of the tool, and its arguments as JSON.
 func callText(c *genai.FunctionCall) string {
 	if len(c.Args) == 0 {
 		return c.Name + "()"
@@ -156,8 +155,8 @@ func callText(c *genai.FunctionCall) string {
 	return c.Name + "(" + asJSON(c.Args) + ")"
 }
 
-// askPerson asks a person, by ev if that is not nil. The answer is nil if the agent
-// has to leave.
+// askPerson asks a person. The event ev shows the question, if it is not nil. The answer is nil if the agent must end
+// its turn.
 func (r *run) askPerson(q mark.Question, ev *session.Event) *mark.Answer {
 	r.questions++
 	q.ID = drive.At(r.ctx).QuestionID(r.questions)
@@ -208,7 +207,7 @@ func questionOf(agent string, c *genai.FunctionCall, q *toolconfirmation.ToolCon
 	return mark.Question{Kind: mark.AskConfirmation, Text: fmt.Sprintf("%s wants to call %s. %s", agent, callText(c), q.Hint)}
 }
 
-// confirmationOf returns a person's answer as the tool gets it.
+// confirmationOf converts a person's answer to the form that the tool gets.
 func confirmationOf(said *mark.Answer, q *toolconfirmation.ToolConfirmation) (*toolconfirmation.ToolConfirmation, error) {
 	answer := new(toolconfirmation.ToolConfirmation)
 	if q.Form == nil {

@@ -13,21 +13,21 @@ import (
 	"github.com/refrain-dev/refrain/model"
 )
 
-// The bytes that a part without text counts as, at three to a token. Providers count pictures by
-// their size, up to about 1600 tokens, and sound, films and pages by time and number; a file that
-// is only named may be any of it.
+// Sizes in bytes that stand for parts without text, at three bytes for a token. Providers count pictures by
+// their size, up to about 1600 tokens, and sound, films and pages by time and number. A file that
+// is only named can be any of these.
 const (
-	contentBytes = 12 // around each content
+	contentBytes = 12 // added for each content
 	imageBytes   = 3 * 1600
 	fileBytes    = 3 * 10_000
-	blobShare    = 5 // one byte in five, of a blob that is no picture
+	blobShare    = 5 // a blob that is not a picture counts as a fifth of its bytes
 )
 
 // counted remembers the sizes in bytes of the last request's contents, because the next request
 // nearly always begins with the same contents.
 type counted struct {
 	contents []*genai.Content
-	upTo     []int64 // bytes of the contents up to and with this one
+	upTo     []int64 // bytes of the contents up to and including this one
 }
 
 // request returns the size of a request in bytes. A picture or the like counts as a text with as
@@ -107,24 +107,24 @@ func partsBytes(parts []*genai.Part) int64 {
 	return int64(n)
 }
 
-// perThree is the tokens of a text of which nothing is known: most have one in
-// three or four bytes.
+// perThree estimates the tokens in a text of which only the size is known, at one token for three bytes. Most texts
+// have three or four bytes for each token.
 func perThree(bytes int64) int64 { return (bytes + 2) / 3 }
 
 // meter estimates tokens, and learns from the provider's counts.
 type meter struct {
 	mu      sync.Mutex
 	known   bool
-	bytes   float64 // of the last request that was counted
-	tokens  float64 // of the same
+	bytes   float64 // size of the last request that the provider counted
+	tokens  float64 // input tokens of that request
 	perByte float64
-	longest int64 // output
-	recent  int64 // output of the last answers: about the longest
+	longest int64 // output tokens of the longest answer
+	recent  int64 // output tokens of about the longest of the last answers
 
 	answered bool // there was an answer
 
-	cached int64 // input that the provider had in its cache, of the last request
-	writes bool  // the provider has reported that it writes into one
+	cached int64 // input tokens of the last request that came from the provider's cache
+	writes bool  // the provider has reported writing to a cache
 }
 
 // input returns an upper estimate of the tokens in a number of bytes: 10% above a line through the last
@@ -148,7 +148,7 @@ func (m *meter) output(cfg *genai.GenerateContentConfig) (expected, most, least 
 			thoughts = max(0, int64(*t.ThinkingBudget))
 		}
 	}
-	least = thoughts + MinOutputTokens // a bound below the thoughts is refused by providers, or raised
+	least = thoughts + MinOutputTokens // providers refuse or raise a limit that is below the thoughts
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
@@ -185,8 +185,8 @@ func (m *meter) learn(bytes, input, output int64) {
 	}
 }
 
-// caches sets how a call that is to be reserved may use the provider's cache. A call is expected to read what
-// the one before it in the same run of the agent has read, and to write the rest if it asks for that.
+// caches sets how a call is expected to use the provider's cache, before the call is reserved. The call is expected to
+// read what the call before it in the same run of the agent has read, and to write the rest if it asks for a cache.
 func (m *meter) caches(ask *budget.Request, hint *model.CacheHint, further bool, rules model.Caches) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -210,14 +210,14 @@ func (m *meter) learnCache(u budget.Usage) {
 	m.writes = m.writes || u.CacheWriteTokens+u.CacheWrite1hTokens > 0
 }
 
-// learnOutput takes note of an answer that no provider has counted.
+// learnOutput records the estimated output of an answer that the provider has not counted.
 func (m *meter) learnOutput(output int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.answer(output)
 }
 
-// answer takes note of how long an answer was. A long one is forgotten slowly.
+// answer records the length of an answer. The effect of a long answer decreases by a quarter with each further answer.
 func (m *meter) answer(output int64) {
 	m.answered = true
 	m.longest = max(m.longest, output)

@@ -22,9 +22,9 @@ type AnswerError struct {
 	// Code is the response's ErrorCode, such as SAFETY, REFUSAL or
 	// MALFORMED_FUNCTION_CALL; or MAX_TOKENS; or THOUGHTS_ONLY.
 	Code string
-	// Message gives details; if the provider gave any, these.
+	// Message gives details, from the provider if it gave any.
 	Message string
-	// Err is the budget's error if a budget limited the answer, and otherwise nil.
+	// Err is the budget's error if a budget limited the answer, else nil.
 	Err error
 }
 
@@ -45,22 +45,22 @@ func (e *AnswerError) Unwrap() error { return e.Err }
 
 const cutOff = string(genai.FinishReasonMaxTokens)
 
-// isCut reports whether an answer broke off at its bound of tokens. One whose
-// calls arrived whole did its work before.
+// isCut reports whether an answer broke off at its limit of tokens. An answer without an error whose calls arrived
+// complete does not count as cut.
 func isCut(resp *model.LLMResponse) bool {
 	return resp.FinishReason == genai.FinishReasonMaxTokens && (resp.ErrorCode != "" || len(callsOf(resp.Content)) == 0)
 }
 
-// isGarbled reports whether a model tried to call a tool and failed in the form.
+// isGarbled reports whether a model tried to call a tool but wrote the call in a wrong form.
 func isGarbled(resp *model.LLMResponse) bool {
 	codes := []genai.FinishReason{genai.FinishReasonMalformedFunctionCall, genai.FinishReasonUnexpectedToolCall}
 	return slices.Contains(codes, genai.FinishReason(resp.ErrorCode)) && !isCut(resp)
 }
 
-// isFlawed reports whether a whole response is no answer.
+// isFlawed reports whether a complete response is not a usable answer.
 func isFlawed(resp *model.LLMResponse) bool { return resp.ErrorCode != "" || isCut(resp) }
 
-// thoughtOnly is the code of a model that never says anything but thoughts.
+// thoughtOnly is the error code for a model that gave only thoughts in all attempts.
 const thoughtOnly = "THOUGHTS_ONLY"
 
 // isThought reports whether an answer has only thoughts. The model has not finished, so the agent
@@ -82,8 +82,8 @@ func isThought(ev *session.Event) bool {
 	return thinks
 }
 
-// flaw returns why the model's last response is no answer. It returns nil if the response is an
-// answer, or if the agent can point out the problem and ask again.
+// flaw returns an error if the model's last response is not an answer. It returns nil if the response is an answer, or
+// if the agent can point out the problem and ask again.
 func (r *run) flaw(last *session.Event) error {
 	resp := &last.LLMResponse
 	switch {
@@ -112,8 +112,9 @@ func (r *run) cut() error {
 	return e
 }
 
-// more returns the contents that only this request has, after the conversation: those of tools, a prompt if
-// no content asks the model to speak, and the problem of its last answer.
+// more returns the contents that belong to this request only and follow the conversation: those of tools, a prompt if
+// no content asks the model to speak, the instruction after a StaticInstruction, and the problem of the model's last
+// answer.
 func (r *run) more(list []*genai.Content) (more []*genai.Content) {
 	if more = r.history.added; len(more) > 0 {
 		list = more
@@ -135,7 +136,7 @@ func (r *run) more(list []*genai.Content) (more []*genai.Content) {
 	return more
 }
 
-// again reports whether the agent may repeat a turn that had no result.
+// again reports whether the agent may repeat a turn that had no result, and counts its requests.
 func (r *run) again() bool {
 	if r.tried >= r.cfg.RequestRetry.first().Attempts {
 		return false
@@ -144,11 +145,10 @@ func (r *run) again() bool {
 	return true
 }
 
-// metadataVain says of the answers to a turn's calls that no tool has run.
+// metadataVain is the key in the CustomMetadata of an event with tool answers if none of the calls had an effect.
 const metadataVain = "refrain:vain"
 
-// inVain returns the error for a model that has called only unknown or unreadable tools in all its
-// attempts, and nil before that.
+// inVain returns the error for a model whose calls had no effect in all its attempts, and nil before that.
 func (r *run) inVain(answers *session.Event) error {
 	if answers.CustomMetadata[metadataVain] != true || r.again() {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// late says whether the newest event is an answer that comes long after its call.
+// late says whether the newest event answers a call that was made before other contents.
 type late struct {
 	at int // index of the content with the call; -1 if the newest event is no such answer
 
@@ -18,7 +18,7 @@ type late struct {
 	run  string         // the invocation that it began
 }
 
-// hear takes note of an event before its content is added.
+// hear updates l with an event, before its content is added.
 func (l *late) hear(ev *session.Event, c *genai.Content) {
 	l.at = -1
 	if ev.Author == "user" {

@@ -21,7 +21,7 @@ type madeCopy struct {
 	parts    []madePart
 }
 
-// free is memory for copies: to look at them is quick if they lie one behind the other.
+// free is preallocated memory for copies. Copies that are next to each other in memory are faster to compare.
 type free struct {
 	contents []genai.Content
 	list     []*genai.Part
@@ -29,6 +29,7 @@ type free struct {
 	used     int
 }
 
+// take returns n elements of free. If free has fewer, take allocates new ones, with ahead more than needed.
 func take[T any](free *[]T, n, ahead int) []T {
 	if len(*free) < n {
 		*free = make([]T, n+ahead)
@@ -41,7 +42,7 @@ func take[T any](free *[]T, n, ahead int) []T {
 // makeCopy copies a content of a history, which is not nil.
 func (f *free) makeCopy(of *genai.Content) madeCopy {
 	n := len(of.Parts)
-	ahead := min(f.used, 63) // short histories need little
+	ahead := min(f.used, 63) // short histories need few copies
 	f.used++
 	m := madeCopy{of: of, role: of.Role, copy: &take(&f.contents, 1, ahead)[0], parts: take(&f.parts, n, ahead)}
 	m.copy.Role, m.copy.Parts = of.Role, take(&f.list, n, ahead)
@@ -82,13 +83,13 @@ func (m *madeCopy) unchanged() bool {
 	return unchanged([]madeCopy{*m}, []*genai.Content{m.copy}, []*genai.Content{m.of}) == 1
 }
 
-// sameText reports whether two strings share their bytes, as an unchanged text does. To compare the
-// contents takes longer.
+// sameText reports whether two strings share their bytes, as an unchanged text does. This is faster than comparing the
+// bytes.
 func sameText(a, b string) bool {
 	return len(a) == len(b) && unsafe.StringData(a) == unsafe.StringData(b)
 }
 
-// madePart is a copy of a part, likewise. There are many, so it is small.
+// madePart is a copy of a part, with the data to detect a change. It is small, because there are many.
 type madePart struct {
 	part genai.Part
 	text string
@@ -117,8 +118,8 @@ func hasMore(p *genai.Part) bool {
 		p.PartMetadata != nil || p.AudioTranscription != nil || p.MediaProcessing != "" || p.SpeechMetadata != nil
 }
 
-// samePart reports whether a copy of a part is like the part. It allocates nothing for texts, calls and answers, of
-// which there are many.
+// samePart reports whether a copy of a part equals the part. It allocates nothing for texts, calls and answers, which
+// are the most frequent parts.
 func samePart(p, of *genai.Part) bool {
 	if isRare(p) || isRare(of) {
 		return reflect.DeepEqual(p, of)

@@ -14,7 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
 
-// sendObserved does what send does, in a run with an observer.
+// sendObserved calls send, and reports the model call to the run's observer.
 func (x *exchange) sendObserved(o observe.Observer, in agent.InvocationContext) error {
 	r := x.run
 	call := &observe.ModelCall{Model: x.req.Model, Provider: observe.ProviderOf(r.cfg.Model), Agent: r.Name(),
@@ -27,12 +27,12 @@ func (x *exchange) sendObserved(o observe.Observer, in agent.InvocationContext) 
 	return x.send(in.WithContext(ctx), call)
 }
 
-// callTool runs one call; see call.
+// callTool runs one call, and reports it to the run's observer if there is one; see callIn.
 func (r *run) callTool(in agent.InvocationContext, req *model.LLMRequest, call *genai.FunctionCall,
 	answer *toolconfirmation.ToolConfirmation, done *answered) {
 	o := r.ctx.RunConfig().Observer
 	if o == nil {
-		_ = r.callIn(in, req, call, answer, done) // the model has been told
+		_ = r.callIn(in, req, call, answer, done) // done already has the error for the model
 		return
 	}
 	seen := &observe.ToolCall{Tool: call.Name, Agent: r.Name(), ID: call.ID, Arguments: call.Args}

@@ -36,7 +36,8 @@ func OutputOf[T any]() *genai.Schema {
 	return genaischema.From(s)
 }
 
-// checkOutput refuses objects without fixed properties, and removes null from lists, because a model writes an empty list.
+// checkOutput returns an error for objects without fixed properties. It removes null from the types of lists, because a
+// model writes an empty list instead.
 func checkOutput(s *jsonschema.Schema, at string) error {
 	if slices.Contains(s.Types, "array") {
 		s.Type, s.Types = "array", nil

@@ -18,7 +18,7 @@ type repeats struct {
 	turns int
 }
 
-// note counts a turn with these calls; a turn without any makes the next one the first.
+// note counts a turn with these calls. If they differ from those of the turn before, the count begins again.
 func (s *repeats) note(calls []*genai.FunctionCall) {
 	texts := make([]string, len(calls))
 	for i, c := range calls {

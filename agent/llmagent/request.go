@@ -23,10 +23,11 @@ import (
 const goOn = "Continue processing previous requests as instructed. Exit or provide a summary if no more outputs are " +
 	"needed."
 
-// request builds the request to the model. Its contents are those of the history, which other
-// requests share; h.added has those that tools have added. The hint is nil if the provider's cache is off.
+// request builds the request to the model. Its contents are those of the history, which other requests share. Contents
+// that tools have added are in h.added, and an instruction that follows the conversation is in h.told. The hint is nil
+// if the provider's cache is off.
 func (a *Agent) request(ctx agent.Context, h *history) (*model.LLMRequest, *model.CacheHint, error) {
-	made := new(struct { // of one piece, because every turn makes them
+	made := new(struct { // one allocation instead of three, because every turn needs them
 		req   model.LLMRequest
 		cfg   genai.GenerateContentConfig
 		cache model.CacheHint
@@ -73,7 +74,7 @@ func (a *Agent) request(ctx agent.Context, h *history) (*model.LLMRequest, *mode
 	if a.cfg.PromptCache == PromptCacheOff {
 		return req, nil, nil
 	}
-	if own && !all.changes { // what was added stays
+	if own && !all.changes { // the texts that were added do not change in the run
 		all.fixed = textBytes(req.Config.SystemInstruction)
 	}
 	made.cache = model.CacheHint{Static: all.fixed, Retention: string(a.cfg.PromptCache)}
@@ -89,7 +90,7 @@ func addedTo(list, now []*genai.Content) ([]*genai.Content, error) {
 	return slices.Clip(now[len(list):]), nil
 }
 
-// with returns a conversation followed by the contents that only this request has.
+// with returns a conversation followed by the contents that belong to this request only.
 func with(list, more []*genai.Content) []*genai.Content {
 	if len(more) == 0 {
 		return list
@@ -132,7 +133,7 @@ func (a *Agent) systemInstruction(ctx agent.Context, all *texts) (told *genai.Co
 		if err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
-		fixed := 0 // the text of a provider may change from its first byte on
+		fixed := 0 // the text of an InstructionProvider may change completely
 		if p == nil {
 			fixed = b.bytes(text, lookup)
 		}
@@ -195,7 +196,7 @@ func fill(ctx agent.Context, p InstructionProvider, t *template.Template,
 	return t.Execute(lookup)
 }
 
-// newText is a content of one text.
+// newText returns a content with one text.
 func newText(role genai.Role, text string) *genai.Content {
 	c := &struct {
 		content genai.Content
@@ -205,7 +206,7 @@ func newText(role genai.Role, text string) *genai.Content {
 	return fillTexts(&c.content, c.list[:], c.parts[:], role, text)
 }
 
-// newTexts is a content of two.
+// newTexts returns a content with two texts.
 func newTexts(role genai.Role, first, second string) *genai.Content {
 	c := &struct {
 		content genai.Content

@@ -63,15 +63,15 @@ const MetadataRetry = "refrain:retry"
 // context ends.
 type attempts struct {
 	RequestRetry
-	before int           // requests of the turns before that came to nothing
-	made   int           // requests so far
-	delay  time.Duration // before the next
-	waited time.Duration
-	noted  bool // in the metadata of an answer
-	plain  bool // a request was sent again without asking for a cache
+	before int           // requests of the turns just before this one, which had no result
+	made   int           // requests of this turn so far
+	delay  time.Duration // delay before the next request
+	waited time.Duration // sum of the delays so far
+	noted  bool          // the metadata of an answer has the number of requests
+	plain  bool          // a request was sent again without asking for a cache
 }
 
-// first is the state of a turn that asks for the first time.
+// first returns the state of a turn with its first request, with the defaults filled in.
 func (r RequestRetry) first() attempts {
 	if r.Attempts == 0 {
 		r.Attempts = 3
@@ -88,15 +88,14 @@ func (r RequestRetry) first() attempts {
 	return attempts{RequestRetry: r, made: 1, delay: min(r.Backoff, r.MaxBackoff)}
 }
 
-// again waits until the request that failed with err may be sent once more, and
-// returns nil. If it is not to be sent, it returns err and why. It returns
-// another error, and nothing makes up for that, if the context ends or no call
-// is left to the run.
+// again waits until the request that failed with err may be sent again, and returns nil. If the request must not be
+// sent again, again returns an error that wraps err and says why. If the context ends, or if the run has no model call
+// left, the error also wraps that cause; no callback can replace such an error.
 func (a *attempts) again(ctx agent.InvocationContext, err error) error {
 	after, ok := model.Retryable(err)
 	api, _ := errors.AsType[*model.APIError](err)
 	plain := api != nil && api.CacheRefused && !a.plain
-	if plain { // the server has not come to the question itself
+	if plain { // the server refused the cache and did not process the request
 		a.plain = true
 		a.Attempts++
 	}
@@ -147,6 +146,7 @@ type question struct {
 	cfg genai.GenerateContentConfig
 }
 
+// keep stores a copy of a request and of its config.
 func (q *question) keep(req *model.LLMRequest) {
 	q.req = *req
 	if req.Config != nil {
@@ -159,11 +159,11 @@ func (q *question) restore(req *model.LLMRequest) {
 	*req = q.req
 	if req.Config != nil {
 		cfg := q.cfg
-		req.Config = &cfg // the old one may be somebody's own, from a callback
+		req.Config = &cfg // a callback may own the old config
 	}
 }
 
-// chance is any duration below d.
+// chance returns a random duration below d; 0 if d is not positive.
 func chance(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0

@@ -27,22 +27,22 @@ type run struct {
 	ctx        agent.InvocationContext
 	yield      func(*session.Event, error) bool
 	history    *history
-	on         *drive.ModelCallbacks // of plugins, then the agent's own
-	call       *modelCall            // the request under way, or the last; nil before the first
-	prompt     string                // what the model is told in place of goOn, once
-	misfits    int                   // final answers that do not fit OutputSchema
-	wrong      []string              // what is wrong with the last one
-	tried      int                   // requests of this turn, with those in vain
-	vain       int                   // requests of the turns just before that came to nothing
-	told       string                // what the model is told of the last one, once
-	next       agent.Agent           // that goes on in this one's place
-	questions  int                   // to a person
-	turns      int                   // with those that are in the log
-	unanswered budget.Usage          // of requests that no answer in the log accounts for
-	before     pass
-	looked     bool // before is known
+	on         *drive.ModelCallbacks // callbacks of plugins, then the agent's own
+	call       *modelCall            // the running request, or the last one; nil before the first
+	prompt     string                // prompt that replaces goOn in the next request
+	misfits    int                   // number of final answers that did not fit OutputSchema
+	wrong      []string              // problems of the last final answer; nil if it fits
+	tried      int                   // number of requests of this turn, plus vain
+	vain       int                   // number of requests of the turns just before this one that had no result
+	told       string                // problem of the last answer, for the next request
+	next       agent.Agent           // agent that continues in this agent's place
+	questions  int                   // number of questions to a person
+	turns      int                   // number of turns, including those in the log
+	unanswered budget.Usage          // usage of requests without an answer in the log
+	before     pass                  // the iteration before the running one; see passBefore
+	looked     bool                  // before has been read from the log
 	same       repeats
-	cache      *model.CacheHint // of the turn's request; nil if the provider's cache is off
+	cache      *model.CacheHint // cache hint of the turn's request; nil if the provider's cache is off
 }
 
 func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
@@ -67,8 +67,7 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 	}
 }
 
-// turn asks the model once and runs the tools that it calls. It reports whether
-// there is to be another turn.
+// turn asks the model once and runs the tools that it calls. It reports whether another turn follows.
 func (r *run) turn() bool {
 	r.turns++
 	if ev := drive.At(r.ctx).Recorded(); ev != nil {
@@ -102,7 +101,7 @@ func (r *run) follow(req *model.LLMRequest, last *session.Event) bool {
 		return r.fail(&AnswerError{Code: thoughtOnly, Message: "it only thought, and said nothing"})
 	}
 	r.vain = 0
-	if !ends(&last.Actions) { // a callback has put an end to it
+	if !ends(&last.Actions) { // unless a callback has ended the turn
 		if err := r.flaw(last); err != nil {
 			return r.fail(err)
 		}
@@ -133,14 +132,14 @@ func (r *run) fail(err error) bool {
 // exchange is one turn: a request, and the model's response.
 type exchange struct {
 	*run
-	ctx     agent.Context // of callbacks
+	ctx     agent.Context // context for callbacks
 	req     *model.LLMRequest
-	actions session.EventActions // what callbacks and tools' preparations change
+	actions session.EventActions // actions of callbacks and of tools that prepare the request
 	tries   attempts
-	last    *session.Event // of the answer; nil before it
-	failed  error          // how the model failed in the last attempt
-	heard   bool           // the model gave something in the last attempt
-	unheard bool           // nobody listens any more
+	last    *session.Event // last event of the answer; nil before the first
+	failed  error          // error of the model in the last attempt
+	heard   bool           // the model or a callback gave a response in the last attempt
+	unheard bool           // no event may be yielded any more, because the run has failed or its consumer has stopped
 }
 
 // ask gets the model's answer and yields it, in pieces if it arrives in pieces. It reports whether
@@ -161,7 +160,7 @@ func (x *exchange) ask() bool {
 	defer func() { r.tried = x.tries.all() }()
 	var asked question
 	asked.keep(req)
-	var failed error // how the model failed before
+	var failed error // error of the attempt before
 	for {
 		err := x.attempt()
 		if x.unheard {
@@ -182,7 +181,7 @@ func (x *exchange) ask() bool {
 			}
 		}
 		if r.ctx.Err() != nil || errors.Is(err, agent.ErrTooManyModelCalls) ||
-			outOfBudget(err) { // nothing makes up for that
+			outOfBudget(err) { // no callback can replace these errors
 			return r.fail(err)
 		}
 		resp, err := r.onModelError(x.ctx, req, theirs, err)
@@ -236,7 +235,7 @@ func (x *exchange) attempt() error {
 	return x.send(ctx, nil)
 }
 
-// send sends the request. The last whole answer is noted for an observer, if there is one.
+// send sends the request. If noted is not nil, send stores the last complete response in it for the observer.
 func (x *exchange) send(ctx agent.InvocationContext, noted *observe.ModelCall) error {
 	stream := ctx.RunConfig().StreamingMode == agent.StreamingModeSSE
 	for resp, err := range x.cfg.Model.GenerateContent(ctx, x.req, stream) {
@@ -253,8 +252,7 @@ func (x *exchange) send(ctx agent.InvocationContext, noted *observe.ModelCall) e
 	return x.failed
 }
 
-// hear takes in a piece of an answer, or the model's error. It reports whether there may be
-// another.
+// hear handles a piece of an answer, or the model's error. It reports whether to read the next piece.
 func (x *exchange) hear(resp *model.LLMResponse, err error) bool {
 	call := x.call
 	call.hear(x.run, resp, err)
@@ -277,9 +275,9 @@ func (x *exchange) hear(resp *model.LLMResponse, err error) bool {
 	return true
 }
 
-// beforeModel completes a request with the contents that only this request has, and lets callbacks
-// change it. Theirs is the request that callbacks got and may keep, or nil without callbacks. The
-// response is that of a callback that answers in the model's place.
+// beforeModel adds to a request the contents that belong to this request only, and lets callbacks change it. Theirs is
+// the request that the callbacks got and may keep; nil without callbacks. The response is not nil if a callback has
+// answered in the model's place.
 func (r *run) beforeModel(ctx agent.Context, req *model.LLMRequest) (theirs *model.LLMRequest,
 	resp *model.LLMResponse, err error) {
 	if r.cache != nil {
@@ -302,7 +300,7 @@ func (r *run) beforeModel(ctx agent.Context, req *model.LLMRequest) (theirs *mod
 		r.history.copies.suspect = r.history.copies.suspect || r.hasOtherCallbacks()
 	}
 	r.hint(req, len(more))
-	if len(req.Contents) != len(list)+len(more) { // a callback has made another conversation
+	if len(req.Contents) != len(list)+len(more) { // a callback has added or removed contents
 		if r.cache != nil {
 			r.cache.Next = false
 		}
@@ -323,7 +321,8 @@ func (r *run) hasOtherCallbacks() bool {
 		len(on.OnToolError)+len(r.cfg.BeforeAgentCallbacks)+len(r.cfg.AfterAgentCallbacks) > 0
 }
 
-// apart is a callback's response without contents that callbacks may still change.
+// apart returns a callback's response with a copy of its content, because callbacks may still change the original. It
+// returns resp itself if no callback got copies of the conversation.
 func (r *run) apart(resp *model.LLMResponse) *model.LLMResponse {
 	if resp == nil || r.history.copies.none() {
 		return resp
@@ -333,8 +332,8 @@ func (r *run) apart(resp *model.LLMResponse) *model.LLMResponse {
 	return resp
 }
 
-// onModelError lets callbacks make up for an error of the model. Theirs is the request
-// that callbacks had before; nil if there were none.
+// onModelError asks the callbacks for a response in place of the model's error. Theirs is the request that the
+// callbacks got before; nil if there were none.
 func (r *run) onModelError(ctx agent.Context, req, theirs *model.LLMRequest, err error) (*model.LLMResponse, error) {
 	if len(r.on.OnModelError) > 0 {
 		contents := deep.Copy(req.Contents)
@@ -367,6 +366,7 @@ func (r *run) onModelError(ctx agent.Context, req, theirs *model.LLMRequest, err
 	return nil, fmt.Errorf("ask model %q: %w", r.cfg.Model.Name(), err)
 }
 
+// afterModel returns the response of the first callback that gives one, else resp.
 func (r *run) afterModel(ctx agent.Context, resp *model.LLMResponse) (*model.LLMResponse, error) {
 	for _, f := range r.on.AfterModel {
 		other, err := f(ctx, resp, nil)
@@ -380,8 +380,7 @@ func (r *run) afterModel(ctx agent.Context, resp *model.LLMResponse) (*model.LLM
 	return resp, nil
 }
 
-// event is the event for a response. The state that callbacks changed goes with
-// the first whole one.
+// event returns the event for a response. The first complete event of a turn gets the state changes of the callbacks.
 func (r *run) event(req *model.LLMRequest, resp *model.LLMResponse, actions *session.EventActions) *session.Event {
 	ev := &session.Event{LLMResponse: *resp, Author: r.Name()}
 	ev.Content = withRole(ev.Content, genai.RoleModel)
@@ -405,8 +404,8 @@ func (r *run) event(req *model.LLMRequest, resp *model.LLMResponse, actions *ses
 	return ev
 }
 
-// judge records the problems of a final answer, and reports whether the event is a final answer
-// that fits.
+// judge stores the problems of a final answer in r.wrong. It reports whether the event is a final answer that fits
+// OutputSchema.
 func (r *run) judge(ev *session.Event) bool {
 	r.wrong = nil
 	if len(callsOf(ev.Content)) > 0 || isFlawed(&ev.LLMResponse) || ev.Interrupted {
@@ -416,7 +415,7 @@ func (r *run) judge(ev *session.Event) bool {
 	return r.wrong == nil
 }
 
-// keep writes a final answer with words in it into the output key. The answer fits the output schema.
+// keep writes a final answer into the output key, unless it is blank. The answer must fit the output schema.
 func (r *run) keep(ev *session.Event) {
 	text := ev.Text()
 	if r.cfg.OutputKey == "" || strings.TrimSpace(text) == "" {

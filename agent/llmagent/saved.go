@@ -64,8 +64,7 @@ func (s Saving) metadata() map[string]any {
 	return m
 }
 
-// note writes the attempts and the savings of the policy into a whole answer's metadata, once a
-// turn.
+// note writes the number of attempts and the savings of the policy into the metadata of a complete answer, once a turn.
 func (r *run) note(ev *session.Event, tries *attempts) {
 	policy := r.policy().Policy
 	if ev.Partial || tries.noted || tries.made == 1 && policy == ContextFull {
@@ -108,16 +107,16 @@ func (s *size) add(c *genai.Content) {
 // tally counts the size of a history and of the contents it leaves out. It counts only on request.
 type tally struct {
 	sum     size
-	counted int // contents that are in sum
+	counted int // number of contents that sum includes
 
 	from   int  // index of the event that the history begins with
-	asked  size // of the user's message, where that is put before it
-	digest size // of the digest behind that
-	left   size // of what is left out
-	known  bool // left is
+	asked  size // size of the user's message, if it is put before the history
+	digest size // size of the digest after that message
+	left   size // size of the contents that the policy leaves out
+	known  bool // left has been computed
 }
 
-// tell counts a digest of known size, which is the last content so far.
+// tell adds the size of the digest, which is the last content so far.
 func (t *tally) tell(digest size) {
 	t.digest = digest
 	t.sum = size{t.sum.contents + digest.contents, t.sum.chars + digest.chars}

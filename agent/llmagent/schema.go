@@ -49,13 +49,12 @@ func newOutput(s *genai.Schema) (*output, error) {
 	return &output{schema: s, shape: shape}, nil
 }
 
-// isObject reports whether a schema is of an object. Some write its type in small
-// letters.
+// isObject reports whether a schema describes an object. Its type may be in lower case.
 func isObject(s *genai.Schema) bool {
 	return strings.EqualFold(string(s.Type), string(genai.TypeObject))
 }
 
-// problems returns what is wrong with an answer, one text each; nil if it fits.
+// problems returns the problems of an answer, one text each; nil if it fits.
 func (o *output) problems(text string) []string {
 	if o == nil {
 		return nil
@@ -76,12 +75,11 @@ func (o *output) problems(text string) []string {
 	return []string{fmt.Sprintf("it is not JSON alone, without fences or words around it (%v)", err)}
 }
 
-// demand makes a request ask for the answer's shape. It returns the instruction for the model.
+// demand makes a request ask for an answer of the required shape. It returns an instruction for the model.
 //
-// An agent without tools asks for JSON by the schema, which every provider has. An agent with tools
-// gets an additional tool, as in ADK, whose arguments are the answer, because many models and
-// servers refuse a request for JSON and calls at the same time, and some answer in JSON and never
-// call.
+// An agent without tools asks for JSON by the schema, which every provider supports. An agent with tools gets an
+// additional tool, as in ADK, whose arguments are the answer. Many models and servers refuse a request for both JSON
+// and calls, and some answer in JSON and never call a tool.
 func (o *output) demand(req *model.LLMRequest) (string, error) {
 	if o == nil {
 		return "", nil
@@ -103,14 +101,14 @@ func (o *output) demand(req *model.LLMRequest) (string, error) {
 
 const (
 	answerName = "set_model_response"
-	insideKey  = "response" // for an answer that is no object
+	insideKey  = "response" // argument that holds an answer that is not an object
 )
 
-// answerTool takes down the final answer of the turn whose request it is in.
+// answerTool is the tool that records the final answer of a turn. Each request has its own.
 type answerTool struct {
 	schema *genai.Schema
 	shape  *functiontool.Shape
-	inside bool
+	inside bool // the answer is not an object, so it is in the argument insideKey
 
 	mu       sync.Mutex
 	text     string // the answer, as JSON
@@ -135,7 +133,7 @@ func (t *answerTool) Run(_ tool.Context, args any) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var v any // a copy: checking leaves out what is null
+	var v any // a copy, because Check removes null values
 	if err := json.Unmarshal(text, &v); err != nil {
 		return nil, err
 	}

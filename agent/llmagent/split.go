@@ -4,10 +4,9 @@ package llmagent
 
 import "google.golang.org/genai"
 
-// split returns a content in pieces if it has answers to calls of several contents, as when a
-// person has confirmed calls of more than one turn: each piece belongs behind its calls. Parts that
-// are no answer stay with the last piece. split returns nil in the usual case, in which the content
-// stays whole.
+// split returns a content in pieces if it answers calls of several contents, as when a person has confirmed calls of
+// more than one turn. Each piece must follow its calls. Other parts go into the last piece, and answers to unknown
+// calls are left out. In the usual case split returns nil, and the content stays whole.
 func (h *history) split(c *genai.Content) []*genai.Content {
 	first, several := -1, false
 	for _, p := range c.Parts {
@@ -41,7 +40,7 @@ func (h *history) split(c *genai.Content) []*genai.Content {
 	return pieces
 }
 
-// callOf is the index of the content with the call that a part answers.
+// callOf returns the index of the content that has the call that a part answers.
 func (h *history) callOf(p *genai.Part) (int, bool) {
 	if p.FunctionResponse == nil {
 		return 0, false

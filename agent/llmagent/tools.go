@@ -25,11 +25,11 @@ import (
 
 // answered is the result of one tool call.
 type answered struct {
-	result  map[string]any // nil if it comes later
+	result  map[string]any // nil if the answer comes later
 	actions session.EventActions
-	spent   *genai.GenerateContentResponseUsageMetadata // by agents that the tool asked
-	vain    bool                                        // no tool was called
-	cut     bool                                        // the context was over before the tool answered
+	spent   *genai.GenerateContentResponseUsageMetadata // usage of agents that the tool called
+	vain    bool                                        // the call had no effect, because the tool is unknown or its request was refused
+	cut     bool                                        // the context ended before the tool answered
 	crash   error                                       // a panic of an observer
 }
 
@@ -62,7 +62,7 @@ func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, abou
 	}
 	spent := end()
 	for _, d := range done {
-		if d.crash != nil { // it is the agent's, as that of a single call is
+		if d.crash != nil { // panic in the agent's goroutine, as a single call does
 			panic(d.crash)
 		}
 	}
@@ -73,7 +73,7 @@ func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, abou
 	for i, c := range calls {
 		vain = vain && done[i].vain
 		ev.UsageMetadata = tool.SumUsage(ev.UsageMetadata, done[i].spent)
-		if done[i].cut { // what it did has not happened, as far as anybody knows
+		if done[i].cut { // actions of a call without an answer do not count
 			cut = append(cut, c.ID)
 			continue
 		}
@@ -98,7 +98,7 @@ func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, abou
 	return ev, pending
 }
 
-// under returns the invocation under the context that a task has.
+// under returns the invocation with the context of a task.
 func (r *run) under(ctx context.Context) agent.InvocationContext {
 	if in, ok := ctx.(agent.InvocationContext); ok {
 		return in
@@ -113,7 +113,7 @@ func (r *run) callIn(in agent.InvocationContext, req *model.LLMRequest, call *ge
 	answer *toolconfirmation.ToolConfirmation, done *answered) (failed error) {
 	ctx, spent := tool.WithUsage(agent.NewToolContext(in, call.ID, &done.actions, answer))
 	defer func() {
-		if p := recover(); p != nil { // of a callback; tool.Call takes care of tools
+		if p := recover(); p != nil { // a callback has panicked; tool.Call recovers the panics of tools
 			failed = fmt.Errorf("panic: %v", p)
 			done.result = map[string]any{"error": failed.Error()}
 		}
@@ -121,7 +121,7 @@ func (r *run) callIn(in agent.InvocationContext, req *model.LLMRequest, call *ge
 	}()
 	f, ok := toolOf(req, call.Name).(tool.Function)
 	refusal := drive.At(r.ctx).ExitRefusal()
-	if !ok && isExit(call.Name) && refusal != "" { // it was not given the tool
+	if !ok && isExit(call.Name) && refusal != "" { // the agent may not leave, so its request has no exit tool
 		reason, _ := call.Args["reason"].(string)
 		done.actions.Exit = &session.Exit{Reason: reason}
 		done.refuse(refusal)
@@ -135,7 +135,7 @@ func (r *run) callIn(in agent.InvocationContext, req *model.LLMRequest, call *ge
 		}
 		return failed
 	}
-	args := maps.Clone(call.Args) // callbacks may change them; the call is in the log
+	args := maps.Clone(call.Args) // callbacks may change the arguments, but not the call in the log
 	if args == nil {
 		args = map[string]any{}
 	}
@@ -167,7 +167,7 @@ func (r *run) callIn(in agent.InvocationContext, req *model.LLMRequest, call *ge
 	}
 	if err != nil {
 		result = map[string]any{"error": err.Error()}
-		done.vain = endsTurn(call.Name) // it would have ended the turn
+		done.vain = endsTurn(call.Name) // such a call would have ended the turn, so the model is asked again
 	}
 	if result == nil && !f.IsLongRunning() && !defers(f) {
 		result = map[string]any{}
@@ -179,14 +179,13 @@ func (r *run) callIn(in agent.InvocationContext, req *model.LLMRequest, call *ge
 	return err
 }
 
-// defers reports whether a tool that has returned nothing has deferred its answer. Then there is none in the log.
+// defers reports whether a tool that has returned nil gives its answer later. Until then the log has no answer.
 func defers(f tool.Function) bool {
 	d, ok := f.(interface{ DefersResponse() bool })
 	return ok && d.DefersResponse()
 }
 
-// refuse takes back a request to leave the loop, tells the model so, and leaves the
-// loop a record of it.
+// refuse withdraws a request to leave the loop. It tells the model why, and records the refused request for the loop.
 func (a *answered) refuse(why string) {
 	x := session.Exit{Plain: true}
 	if a.actions.Exit != nil {
@@ -216,12 +215,12 @@ func toolOf(req *model.LLMRequest, name string) any {
 	return nil
 }
 
-// endsTurn reports whether a tool does nothing but end an agent's turn.
+// endsTurn reports whether a tool has no effect except to end the agent's turn.
 func endsTurn(name string) bool {
 	return isExit(name) || name == transferName
 }
 
-// unknownTool is what callbacks get as the tool of a call for which there is none.
+// unknownTool is the tool that callbacks get for a call of a tool that does not exist.
 type unknownTool string
 
 func (t unknownTool) Name() string      { return string(t) }
@@ -266,7 +265,7 @@ func merge(to, from *session.EventActions) {
 	to.ArtifactDelta = merged(to.ArtifactDelta, from.ArtifactDelta)
 	to.RequestedToolConfirmations = merged(to.RequestedToolConfirmations, from.RequestedToolConfirmations)
 	to.SkipSummarization = to.SkipSummarization || from.SkipSummarization
-	switch { // a request that is followed counts, and then the first
+	switch { // an accepted request takes precedence over a refused one, and the first over later ones
 	case from.AsksToLeave() && !to.AsksToLeave(), to.Exit == nil && !to.Escalate:
 		to.Exit = from.Exit
 	}

@@ -42,8 +42,8 @@ func (a *Agent) addTransfer(ctx agent.Context, req *model.LLMRequest) (string, e
 // transfer has the tool that hands the conversation to another agent, and the instruction about it.
 type transfer struct {
 	tree *drive.Tree
-	tool *transferTool // nil if there is nobody to hand it to
-	told string        // what the model is told of them
+	tool *transferTool // nil if the agent has no successors
+	told string        // instruction about the successors
 }
 
 func (a *Agent) newTransfer(tree *drive.Tree) *transfer {
@@ -68,9 +68,8 @@ func (a *Agent) newTransfer(tree *drive.Tree) *transfer {
 	return &transfer{tree: tree, tool: newTransferTool(to), told: b.String()}
 }
 
-// successors returns the agents that this agent may hand the conversation to: its sub-agents and,
-// if its parent is a model agent, the parent and its other sub-agents. Parent is nil if it is not
-// among them.
+// successors returns the agents that this agent may hand the conversation to: its sub-agents and, if its parent is a
+// model agent, the parent and its other sub-agents. Parent is nil if the parent is not one of them.
 func (a *Agent) successors(tree *drive.Tree) (to []agent.Agent, parent agent.Agent) {
 	to = a.SubAgents()
 	above := tree.Parent(a.Name())
@@ -125,7 +124,7 @@ func noSuchAgent(name string, names []string) error {
 
 const transferName = "transfer_to_agent"
 
-// transferTool is the tool by which a model hands the conversation over.
+// transferTool is the tool by which a model hands the conversation to another agent.
 type transferTool struct {
 	names []string
 	decl  genai.FunctionDeclaration
@@ -155,7 +154,7 @@ func (*transferTool) Description() string {
 	return "Hands the conversation to another agent, which answers in your place."
 }
 
-// Declaration returns a copy, which shares its schema.
+// Declaration returns a copy, which shares the parameters with the original.
 func (t *transferTool) Declaration() *genai.FunctionDeclaration {
 	d := t.decl
 	return &d
@@ -177,7 +176,7 @@ func (t *transferTool) Run(ctx tool.Context, args any) (map[string]any, error) {
 // relay is shared by an agent and its successors. The agent runs its successors one after another,
 // so that addresses and stacks do not grow with the number of transfers.
 type relay struct {
-	by   session.Address
+	by   session.Address // address of the agent that started the relay
 	next agent.Agent
 }
 
