@@ -118,8 +118,8 @@ func (s *Server) putDefinition(w http.ResponseWriter, r *http.Request) error {
 	return s.Send(w, status, d)
 }
 
-// fresh returns an error if the client's If-Match or If-None-Match does not fit the present text, or if both are missing. So a
-// client cannot overwrite a change that it has not seen.
+// fresh returns an error if the client's If-Match or If-None-Match forbids to change the present text, or if both are missing. So
+// a client that sends the ETag of the text that it has read cannot overwrite a change that it has not seen.
 func fresh(r *http.Request, now []byte) error {
 	match, none := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
 	switch {
@@ -135,7 +135,7 @@ func fresh(r *http.Request, now []byte) error {
 	return nil
 }
 
-// deleteDefinition deletes the file of a definition. The client must send its ETag: see fresh.
+// deleteDefinition deletes the file of a definition. The client must send If-Match or If-None-Match: see fresh.
 func (s *Server) deleteDefinition(w http.ResponseWriter, r *http.Request) error {
 	s.runs.Folder.Changing.Lock()
 	defer s.runs.Folder.Changing.Unlock()

@@ -30,7 +30,8 @@ import (
 // begins later.
 //
 // Errors to expect are [ErrUnderWay] if the session's last run has not ended, [ErrDriver] if the request has another
-// driver, [ErrQueueFull], a [*lease.HeldError], and Build's error. After an error the run is not in the log.
+// driver, [ErrQueueFull], a [*lease.HeldError], and Build's error. After one of these errors the
+// run is not in the log.
 func (s *Supervisor) Start(ctx context.Context, req Request) (*Run, error) {
 	r, err := s.start(ctx, &req, true)
 	if err != nil {
