@@ -25,8 +25,8 @@ func (p Place) CanAsk() bool {
 // QuestionID returns the ID of the step's n-th question, from 1.
 func (p Place) QuestionID(n int) string { return p.QuestionIDOf(strconv.Itoa(n)) }
 
-// QuestionIDOf returns the ID of a question that the step asks again when it begins again. word
-// names the subject of the question; it must not be a number.
+// QuestionIDOf returns the ID of a question about a subject. A step that starts again asks the question with the same
+// ID. word names the subject; it must not be a number.
 func (p Place) QuestionIDOf(word string) string { return "q" + p.CallID()[len("call"):] + "-" + word }
 
 // Ask yields a question and returns its answer from the log, the [mark.KindAnswered] with the
@@ -44,7 +44,7 @@ func (p Place) Ask(ev *session.Event, q mark.Question, yield func(*session.Event
 		if inv == nil || inv.run.Replay == nil || inv.run.Refuse == nil {
 			return nil, err
 		}
-		inv.run.Refuse(err) // a run that is resumed does not end because of how it was resumed
+		inv.run.Refuse(err) // a resumed run does not fail because its caller passed no Pause
 		<-p.ctx.Done()
 		return nil, context.Cause(p.ctx)
 	}
@@ -113,7 +113,7 @@ func (r *Replay) answer(id string) *mark.Answer {
 	return r.answers[id]
 }
 
-// addAnswer reads an event about the run as a whole. The first answer to a question counts.
+// addAnswer adds the answer of a person in an event about the run as a whole. The first answer to a question counts.
 func (r *Replay) addAnswer(ev *session.Event) error {
 	if ev.Mark == nil || ev.Mark.Kind != mark.KindAnswered {
 		return nil

@@ -41,8 +41,8 @@ func NewBase(cfg agent.Config, self agent.Agent, body Body) (*Base, error) {
 // baser is an agent that embeds a Base.
 type baser interface{ base() *Base }
 
-// emptyBase is the agent that the methods of a nil Base describe: it has no name, so that it cannot be a sub-agent and
-// which fails when it is run. A kind of agent that was made without its New embeds a nil Base.
+// emptyBase is the agent that the methods of a nil Base describe. It has no name, so it cannot be a sub-agent. It
+// fails when it is run. A kind of agent that was made without its New embeds a nil Base.
 var emptyBase Base
 
 func (b *Base) orEmpty() *Base { return cmp.Or(b, &emptyBase) }

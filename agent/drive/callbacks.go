@@ -19,8 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/tool"
 )
 
-// execute runs the agent's body between its callbacks. It is what a step does
-// to an agent that is built on Base.
+// execute runs the agent's body between its callbacks. A step calls it for an agent that is built on Base.
 func (b *Base) execute(inv *invocation, yield func(*session.Event, error) bool) {
 	if len(b.cfg.BeforeAgentCallbacks) > 0 {
 		over, ok := b.runCallbacks(inv, "before", b.cfg.BeforeAgentCallbacks, yield)
@@ -50,12 +49,12 @@ func (b *Base) execute(inv *invocation, yield func(*session.Event, error) bool) 
 	b.runCallbacks(inv, "after", after, yield)
 }
 
-// hasNoCallbacks reports whether the agent has no callbacks, so that do is all of execute.
+// hasNoCallbacks reports whether the agent has no callbacks, so that runBody does all that execute does.
 func (b *Base) hasNoCallbacks() bool {
 	return len(b.cfg.BeforeAgentCallbacks)+len(b.cfg.AfterAgentCallbacks) == 0
 }
 
-// runBody is what the agent does itself.
+// runBody runs the agent's own code, without its callbacks.
 func (b *Base) runBody(inv *invocation, yield func(*session.Event, error) bool) {
 	switch {
 	case b.body != nil:
@@ -65,9 +64,9 @@ func (b *Base) runBody(inv *invocation, yield func(*session.Event, error) bool) 
 	}
 }
 
-// runCallbacks runs callbacks until one answers. It yields the answer, or the changes that the
-// callbacks made. Over reports an answer, or a request to leave the loop; either replaces the
-// agent's own work. Ok reports that the step goes on.
+// runCallbacks runs callbacks until one returns content. It yields an event with that content, or with the changes
+// that the callbacks made. over reports that there is content, or a request to leave the loop; either replaces the
+// agent's own work. ok reports that the step continues.
 func (b *Base) runCallbacks(inv *invocation, when string, fns []agent.BeforeAgentCallback,
 	yield func(*session.Event, error) bool) (over, ok bool) {
 	ev := &session.Event{}
@@ -93,22 +92,21 @@ func (b *Base) runCallbacks(inv *invocation, when string, fns []agent.BeforeAgen
 		return false, true
 	}
 	a = &ev.Actions
-	leaves := a.AsksToLeave() || a.Exit != nil // a loop may have refused it by now
+	leaves := a.AsksToLeave() || a.Exit != nil // a loop may have refused the request by now
 	return ev.Content != nil || leaves, yield(ev, nil)
 }
 
-// metadataCallback marks an event with the changes of callbacks.
+// metadataCallback is a key of the CustomMetadata of an event that has the changes of callbacks.
 const metadataCallback = "refrain:callback"
 
-// MetadataTemp is a key of the CustomMetadata of an event. Its value holds those temp: keys of
-// the event's delta that a loop decides by, because stores drop temp: keys and a resumed run
-// needs these.
+// MetadataTemp is a key of the CustomMetadata of an event. Its value holds the temp: keys of the event's delta on
+// which a loop's decisions depend. A resumed run needs these keys, and stores drop all temp: keys.
 const MetadataTemp = "refrain:temp"
 
-// MatchCallbackEvent returns the event with the changes of callbacks, for the agent that has called them.
-// ev has the changes, or is nil if there are none. In a resumed run, which calls callbacks
-// again, Decided returns the recorded event instead of ev, because the first changes count.
-// Only temp: keys, which the log does not have, are taken from ev.
+// MatchCallbackEvent returns the event with the changes of callbacks, for the agent that has called them. ev has the
+// changes, or is nil if there are none. A resumed run calls the callbacks again, but the first changes count. So
+// MatchCallbackEvent returns the recorded event instead of ev. Only temp: keys, which the log does not have, are
+// taken from ev.
 func (p Place) MatchCallbackEvent(ev *session.Event) *session.Event {
 	inv := p.inv
 	if inv == nil || !inv.run.Marks {
@@ -117,7 +115,7 @@ func (p Place) MatchCallbackEvent(ev *session.Event) *session.Event {
 	if inv.logged != nil {
 		next := inv.run.Replay.firstUnreplayed(inv.logged)
 		switch {
-		case next == nil: // it goes on from here
+		case next == nil: // the log has no more events of the step
 		case next.Mark != nil || next.Address != inv.address:
 			inv.setTemp(ev)
 			return nil
@@ -142,7 +140,8 @@ func Annotate(ev *session.Event, key string, value any) {
 	ev.CustomMetadata = m
 }
 
-// setTemp sets the keys that no log has, because they end with the invocation.
+// setTemp sets the temp: keys of an event in the state. The log does not have them, because they last only for the
+// invocation.
 func (i *invocation) setTemp(ev *session.Event) {
 	if ev == nil {
 		return
@@ -206,7 +205,7 @@ func (p Place) Callbacks() *Callbacks {
 	return p.inv.run.Callbacks
 }
 
-// Before returns the lists, each followed by the agent's own.
+// Before returns lists of the invocation's callbacks, each followed by the agent's own callbacks.
 func (c *Callbacks) Before(own *ModelCallbacks) *ModelCallbacks {
 	if c == nil {
 		return own
@@ -221,8 +220,8 @@ func (c *Callbacks) Before(own *ModelCallbacks) *ModelCallbacks {
 	}
 }
 
-// wrapBase returns the base of a step's agent with the callbacks of the invocation. First says that it is the
-// invocation's first step. An agent without a base gets one if it needs it.
+// wrapBase returns the base of a step's agent with the callbacks of the invocation. first reports that it is the
+// invocation's first step. An agent without a base gets one if there are callbacks to add.
 func (c *Callbacks) wrapBase(a agent.Agent, b Base, first bool) Base {
 	if len(c.BeforeAgent)+len(c.AfterAgent) == 0 && !(first && len(c.BeforeRun) > 0) {
 		return b
@@ -251,8 +250,8 @@ func (c *Callbacks) wrapBase(a agent.Agent, b Base, first bool) Base {
 // the event as the step yielded it, which a resumed run compares with the step's new event.
 const metadataSourceHash = "refrain:said"
 
-// callOnEvent lets OnEvent change a new event of the step; nil ends the step. The event stays the same one, because
-// the agent may keep it.
+// callOnEvent lets the OnEvent callbacks change a new event of the step. It changes the event in place, because the
+// agent may keep the pointer. It returns nil if the step must end.
 func (s *Step) callOnEvent(ev *session.Event) *session.Event {
 	run := s.inv.run
 	if run.Callbacks == nil || len(run.Callbacks.OnEvent) == 0 || ev.Mark != nil {
@@ -262,7 +261,7 @@ func (s *Step) callOnEvent(ev *session.Event) *session.Event {
 	if run.Marks && !ev.Partial {
 		said = hashOf(ev)
 	}
-	ev.Content = deep.Copy(ev.Content) // it may belong to a cache
+	ev.Content = deep.Copy(ev.Content) // a cache may share the content
 	if ev.Actions.StateDelta == nil {  // a callback may set keys, as it does in ADK
 		ev.Actions.StateDelta = make(map[string]any)
 	}
@@ -290,7 +289,7 @@ func (s *Step) callOnEvent(ev *session.Event) *session.Event {
 	return ev
 }
 
-// onEvent calls the callbacks for one event of the invocation after the other.
+// onEvent calls the callbacks until one returns an event or an error. Parallel steps wait for each other here.
 func (r *runContext) onEvent(ctx agent.InvocationContext, ev *session.Event) (*session.Event, error) {
 	r.eventMu.Lock()
 	defer r.eventMu.Unlock()
@@ -302,7 +301,7 @@ func (r *runContext) onEvent(ctx agent.InvocationContext, ev *session.Event) (*s
 	return nil, nil
 }
 
-// hashOf returns the hash of what lasts of an event.
+// hashOf returns the hash of those parts of an event that stay the same when a resumed run repeats it.
 func hashOf(ev *session.Event) string {
 	sum := sha256.Sum256(stableJSON(ev))
 	return hex.EncodeToString(sum[:])

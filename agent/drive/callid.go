@@ -20,12 +20,12 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// callScopes says which session names the calls of a run. A log that was copied into another
-// session keeps the names of its calls, because the called services know them. A fork has its
-// own names for calls that begin after its mark.
+// callScopes knows which session ID is part of the call IDs of a run. A log that was copied into another session
+// keeps its call IDs, because the called services know them. A fork has call IDs of its own for calls that begin
+// after its mark.
 type callScopes struct {
 	marks    []callScope
-	beginSeq map[string]int64 // the event with which a step, or a call of a tool, began
+	beginSeq map[string]int64 // by step, or by call of a tool, the event with which it began
 }
 
 type callScope struct {
@@ -33,7 +33,7 @@ type callScope struct {
 	session string
 }
 
-// observe takes in an event about the run as a whole.
+// observe reads an event about the run as a whole.
 func (o *callScopes) observe(ev *session.Event) error {
 	s, err := ev.Mark.NamesCalls()
 	if s != "" {
@@ -42,8 +42,8 @@ func (o *callScopes) observe(ev *session.Event) error {
 	return err
 }
 
-// readBegins reads when the steps of a recording, and their calls, began. Where calls have one name
-// throughout, that does not matter.
+// readBegins reads with which events the steps of a log, and their calls, began. It does nothing if all calls of the
+// log have one session ID.
 func (o *callScopes) readBegins(x *replayLog) {
 	if len(o.marks) < 2 {
 		return
@@ -54,7 +54,7 @@ func (o *callScopes) readBegins(x *replayLog) {
 	}
 }
 
-// add takes in an event of a step.
+// add records the step or the calls that begin with an event.
 func (o *callScopes) add(ev *session.Event) {
 	if ev.Mark != nil && ev.Mark.Kind == mark.KindStepStarted {
 		o.begin(string(ev.Address), ev.Seq)
@@ -86,8 +86,8 @@ func (o *callScopes) of(what string) (session string) {
 	return session
 }
 
-// scopeOf is the session by which a call of the step is named; of one of a
-// tool with its ID.
+// scopeOf returns the session ID that is part of the call ID of the step. For a call of a tool, functionCall is the
+// ID of that call.
 func scopeOf(ctx agent.InvocationContext, functionCall string) string {
 	if inv := invocationOf(ctx); inv != nil && inv.run.Replay != nil {
 		what := string(inv.address)
@@ -101,8 +101,8 @@ func scopeOf(ctx agent.InvocationContext, functionCall string) string {
 	return ctx.Session().ID()
 }
 
-// callIDs holds the IDs that the function calls of a session have had, as hashes. A model's server may number
-// its calls anew in each answer.
+// callIDs holds the IDs that the function calls of a session have had, as hashes. They must be known because a
+// model's server may use the same numbers again in each answer.
 type callIDs struct {
 	mu    sync.Mutex
 	seed  maphash.Seed
@@ -112,9 +112,9 @@ type callIDs struct {
 
 type callsKey struct{}
 
-// ClaimCalls returns IDs for function calls of the step's model, which no other call of the session has or gets.
-// They are the given ones, except those that are empty, that the session has had, or that are in the list
-// twice. make makes another one for the call with an index; each n gives another ID.
+// ClaimCalls returns IDs for function calls of the step's model, which no other call of the session has or gets. It
+// keeps the given IDs, except those that are empty, that the session has had, or that are in the list twice. make
+// makes an ID for the i-th call instead, and must return another ID for each n.
 func (p Place) ClaimCalls(given []string, make func(i, n int) string) []string {
 	c := p.Cached(callsKey{}, newCalls).(*callIDs)
 	c.mu.Lock()
@@ -134,7 +134,7 @@ func (p Place) ClaimCalls(given []string, make func(i, n int) string) []string {
 
 func newCalls() any { return &callIDs{seed: maphash.MakeSeed(), known: make(map[uint64]struct{})} }
 
-// read reads the events that have come since it was called last. If the log has become shorter, it reads all.
+// read reads the events that were added since its last call. If the log has become shorter, it reads all events.
 func (c *callIDs) read(evs session.Events) {
 	if evs.Len() < c.next {
 		c.next = 0
@@ -150,7 +150,7 @@ func (c *callIDs) read(evs session.Events) {
 	}
 }
 
-// add reports whether an ID is new.
+// add adds an ID, and reports whether it is new.
 func (c *callIDs) add(id string) bool {
 	h := maphash.String(c.seed, id)
 	_, had := c.known[h]
@@ -172,8 +172,8 @@ func (p Place) CallID() string {
 	return callID(scopeOf(p.ctx, ""), p.ctx.InvocationID(), string(p.Address()))
 }
 
-// toolCallOf returns the ID of the call of a tool for which the step runs, and its address below the tool's agent.
-// The address of that agent says how often it was called since the process began.
+// toolCallOf returns the ID of the tool call for which the step runs, and the step's address below the tool's agent.
+// It leaves out the address of that agent, because its number counts the calls since the process began.
 func (p Place) toolCallOf() (id, below string, ok bool) {
 	at := p.Address()
 	c, ok := p.ctx.Value(toolCallKey{}).(toolCall)
@@ -184,11 +184,11 @@ func (p Place) toolCallOf() (id, below string, ok bool) {
 	return c.id, below, true
 }
 
-// AttemptPath returns the name of the step's try. The name lists the attempts of the steps around it, outermost
-// first, and its own, such as "1.2" for the second attempt within the first attempt of the step around
-// it. If a person has a finished attempt repeated, "~2" follows, then "~3". A step that was cut off
-// keeps its try when the run is resumed, although the log counts a further attempt. Together with
-// [Place.CallID], Try names the step's work on another machine.
+// AttemptPath returns the name of the step's attempt. The name lists the attempts of the steps around it, outermost
+// first, and its own, such as "1.2" for the second attempt within the first attempt of the step around it. If a
+// person has a finished attempt repeated, "~2" follows, then "~3". A step that was cut off keeps its name when the
+// run is resumed, although the log counts a further attempt. Together with [Place.CallID], AttemptPath names the
+// step's work on another machine.
 func (p Place) AttemptPath() string {
 	if p.inv == nil {
 		return "1"

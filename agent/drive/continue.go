@@ -39,17 +39,18 @@ func (p Place) Continued() bool {
 	return true
 }
 
-// isPlan reports whether an event says by which plan a loop goes on.
+// isPlan reports whether an event has the plan by which a loop runs.
 func isPlan(ev *session.Event) bool {
 	return ev.Mark != nil && (ev.Mark.Kind == mark.KindLoopStarted || ev.Mark.Kind == mark.KindLoopContinued)
 }
 
 // StoppedLoops returns the addresses of the loops that ended a run and can continue with the
-// limits that they have in tree: the root, the last loop of a sequence that is the root, or the
-// last loop of each branch of a parallel agent in one of these places; of a race, the loop that went on. events are the events of
-// the run that are not superseded, in order. gone are the sequence numbers of the events after
-// the loops had stopped, which are to be superseded. It returns an error if there is no such
-// loop, or if a step after it must not be done twice.
+// limits that they have in tree. Such a loop is the root, the last loop of a sequence that is the
+// root, or the last loop of each branch of a parallel agent in one of these places. In a race it is
+// only the loop that continued after the race. events are the events of the run that are not
+// superseded, in order. gone are the sequence numbers of the events after the loops had stopped,
+// which the caller must supersede. StoppedLoops returns an error if there is no such loop, or if
+// a step after it must not run twice.
 //
 // A loop inside another loop cannot continue, because the outer loop has used its result. The
 // error says what to do instead.
@@ -103,12 +104,13 @@ func StoppedLoops(events session.Events, tree *Tree) (loops []session.Address, g
 type loopStops struct {
 	events session.Events
 	tree   *Tree
-	ends   map[session.Address]int // where in events
+	ends   map[session.Address]int // index of the stop record in events
 	plans  map[session.Address]*mark.Mark
 	races  map[session.Address]mark.RaceDecided // by the agent that runs the loops
 }
 
-// finalSteps goes down the last steps of sequences, and all branches.
+// finalSteps returns the stopped loops at the end of the step at an address. It follows the last steps of sequences,
+// and all branches of parallel agents.
 func (s *loopStops) finalSteps(at session.Address) (loops []session.Address) {
 	a := s.tree.Find(at.Agent())
 	if a == nil {
@@ -128,7 +130,7 @@ func (s *loopStops) finalSteps(at session.Address) (loops []session.Address) {
 	case agent.TypeParallel:
 		race, decided := s.races[at]
 		for _, sub := range a.SubAgents() {
-			if decided && !(race.Continues && race.Winner == sub.Name()) { // it has lost
+			if decided && !(race.Continues && race.Winner == sub.Name()) { // the branch has lost the race
 				continue
 			}
 			loops = append(loops, s.finalSteps(at+"/"+session.Address(sub.Name()))...)
@@ -137,7 +139,7 @@ func (s *loopStops) finalSteps(at session.Address) (loops []session.Address) {
 	return loops
 }
 
-// checkContinue asks a loop whether its present limits let it go on.
+// checkContinue returns an error if a loop would stop again at once by its present limits.
 func (s *loopStops) checkContinue(at session.Address) error {
 	l, ok := s.tree.Find(at.Agent()).(Reopener)
 	if !ok || s.plans[at] == nil {
@@ -146,8 +148,8 @@ func (s *loopStops) checkContinue(at session.Address) error {
 	return l.GoesOn(s.events.At(s.ends[at]).Mark, s.plans[at])
 }
 
-// withHint adds to an error what can be done for a loop that is within another agent,
-// at an address or anywhere.
+// withHint adds advice to an error, if a limit has stopped a loop inside another agent. It looks below the address
+// within, or everywhere if that is empty.
 func (s *loopStops) withHint(err error, within session.Address) error {
 	inner, where := session.Address(""), -1
 	for at, i := range s.ends {
@@ -174,12 +176,13 @@ func (s *loopStops) stoppedByLimit(at session.Address) bool {
 	return slices.Contains(limits, rec.Reason)
 }
 
-// limits are the reasons of package loop, which cannot be imported here, that a
-// limit of a plan gives.
+// limits lists the stop reasons of a loop that are limits of its plan. They are names of package loop, which this
+// package cannot import.
 var limits = []string{"max_iterations", "timeout", "budget"}
 
-// eventsAfter is what came when the loops had stopped. It refuses what must not be done
-// twice.
+// eventsAfter returns the sequence numbers of the events after the last iterations of the loops: those of the
+// finalizers, the stop records, and all later events. It returns an error if one of them belongs to a call that must
+// not be made twice.
 func (s *loopStops) eventsAfter(loops []session.Address) (mark.Spans, error) {
 	var gone []int64
 	for _, at := range loops {
@@ -205,8 +208,8 @@ func (s *loopStops) eventsAfter(loops []session.Address) (mark.Spans, error) {
 	return mark.SpansOf(gone...), nil
 }
 
-// inOtherBranch reports whether a step is in another branch of a parallel agent than a loop:
-// then it is not behind it.
+// inOtherBranch reports whether a step and a loop are in different branches of a parallel agent. Such a step does not
+// come after the loop.
 func (s *loopStops) inOtherBranch(step, loop session.Address) bool {
 	for branch := loop; branch.Parent() != ""; branch = branch.Parent() {
 		p := branch.Parent()
@@ -218,8 +221,9 @@ func (s *loopStops) inOtherBranch(step, loop session.Address) bool {
 	return false
 }
 
-// isFinalizerEvent reports whether an event may be of the finalizer of a loop, below it and
-// in no iteration: one about the whole run may be anywhere.
+// isFinalizerEvent reports whether an event can belong to the finalizer of a loop. Its address is then directly below
+// that of the loop, and in no iteration. An event about the whole run has no address and counts too, because it can
+// be anywhere.
 func isFinalizerEvent(ev *session.Event, loop session.Address) bool {
 	return ev.Address == "" || strings.HasPrefix(string(ev.Address), string(loop)+"/")
 }

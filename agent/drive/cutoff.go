@@ -12,10 +12,10 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// supersedeInterrupted takes out of the recording what was cut off and is made again from
-// its beginning: steps that did not come to their end, unless they run others or
-// take up what they have said themselves, and whatever was said because the run
-// was canceled. It returns the sequence numbers of those events.
+// supersedeInterrupted removes from the log the events that the resumed run makes again. These are the events of
+// steps that did not finish, and events that were yielded because the run was canceled. A step that runs other steps,
+// or that continues after its last event, keeps its events. The result has the sequence numbers of the removed
+// events.
 func (x *replayLog) supersedeInterrupted(tree *Tree) mark.Spans {
 	var gone []int64
 	x.root.supersedeInterrupted(tree, func(i int32) {
@@ -26,8 +26,9 @@ func (x *replayLog) supersedeInterrupted(tree *Tree) mark.Spans {
 	return mark.SpansOf(gone...)
 }
 
+// supersedeInterrupted does this for the runs inside a run. drop removes the event at an index in the log.
 func (r *stepRun) supersedeInterrupted(tree *Tree, drop func(int32)) {
-	open := make(map[session.Address]bool) // where a run did not come to its end
+	open := make(map[session.Address]bool) // addresses of runs that did not finish
 	for _, w := range r.list {
 		if w.run != nil && w.run.end != finished {
 			open[w.run.address] = true
@@ -40,8 +41,9 @@ func (r *stepRun) supersedeInterrupted(tree *Tree, drop func(int32)) {
 	}
 }
 
-// supersedeLast calls supersede for the last run at an address. It returns true if that run is lost,
-// and there may be another one before it: a step that was cut off, and then not come to.
+// supersedeLast supersedes the last run at an address, if it did not finish and does not continue. If the run
+// continues, only runs inside it can be superseded. It returns true if it has superseded the run, because an earlier
+// run at the address may be unfinished too.
 func (r *stepRun) supersedeLast(last *stepRun, tree *Tree, drop func(int32)) (again bool) {
 	switch {
 	case last.end == finished:
@@ -51,7 +53,7 @@ func (r *stepRun) supersedeLast(last *stepRun, tree *Tree, drop func(int32)) (ag
 			if last.interruptible {
 				last.interruptions++
 			}
-			for range last.interruptions { // else a run that is killed each time would never come to its budget of calls
+			for range last.interruptions { // otherwise a run that is killed each time would never reach its limit of calls
 				last.addUnaccounted(s.CutOff())
 			}
 		}
@@ -86,7 +88,7 @@ func (r *stepRun) continuesAttempt(tree *Tree) bool {
 	return isContinuer(a) || len(a.SubAgents()) > 0
 }
 
-// isContinuer reports whether an agent takes up what it has said: see [Place.Recorded].
+// isContinuer reports whether an agent continues after its last event: see [Place.Recorded].
 func isContinuer(a agent.Agent) bool {
 	c, ok := a.(Continuer)
 	return ok && c.Continues()
@@ -107,7 +109,7 @@ func (r *stepRun) discard(drop func(int32)) {
 	}
 }
 
-// discardCancellation drops what a step said of itself because it was canceled.
+// discardCancellation drops the events that a step yielded about itself because it was canceled.
 func (r *stepRun) discardCancellation(drop func(int32)) {
 	if r.end == canceled {
 		all := r.totalUsage()
@@ -123,14 +125,14 @@ func (r *stepRun) discardCancellation(drop func(int32)) {
 	}
 }
 
-// isCancellationEvent reports whether an event was said because its step was canceled. It is
-// asked about steps that did not come to their end.
+// isCancellationEvent reports whether a step yielded an event because it was canceled. The result holds only for a
+// step that did not finish.
 func isCancellationEvent(ev *session.Event) bool {
 	return ev.CustomMetadata[metadataCanceled] == true || ev.Mark != nil && ev.Mark.Kind == mark.KindStepFinished
 }
 
-// checkTree refuses a recording of another tree, as far as that can be seen before
-// anything runs: the steps of an agent that runs its sub-agents are those.
+// checkTree returns an [*agent.DivergedError] for the log of another tree, as far as this can be known before any
+// step runs: if an agent runs only its sub-agents, each step that ran below it must be a sub-agent.
 func (x *replayLog) checkTree(tree *Tree) error {
 	type pair struct{ above, name string }
 	var good pair // the last one that fits
@@ -151,8 +153,8 @@ func (x *replayLog) checkTree(tree *Tree) error {
 	return nil
 }
 
-// treeMismatch says why an agent cannot have run below another one; empty if it can. Of the root there is
-// nothing above.
+// treeMismatch returns a text that says why an agent cannot have run below another one; empty if it can. For the root
+// the text depends on name only.
 func treeMismatch(tree *Tree, root bool, above, name string) string {
 	if root {
 		if tree.Find(name) == nil {
@@ -173,8 +175,8 @@ func runsOnlySubAgents(a agent.Agent) bool {
 	return t == agent.TypeSequential || t == agent.TypeParallel || t == agent.TypeLoop
 }
 
-// isSequential reports whether an agent does one thing after another: then what it
-// does again comes before anything new.
+// isSequential reports whether an agent does one thing after another. In a resumed run such an agent repeats all its
+// logged events before it yields a new one.
 func isSequential(a agent.Agent) bool {
 	t := agent.TypeOf(a)
 	return t == agent.TypeSequential || t == agent.TypeLoop || t == agent.TypeLLM

@@ -3,9 +3,9 @@
 // Package drive runs agents. It is for authors of a kind of agent, an orchestrator or a runner;
 // users of agents need only package agent.
 //
-// Wherever an agent runs another, by [Run], by a [Step] or by calling the other's Run method, a
-// step begins and ends: its events get the step's address, a panic in it becomes an error with
-// that address, and it stops when the context is canceled.
+// An agent runs another agent by [Run], by a [Step], or by the other agent's Run method. In each
+// case the other agent runs as a step: its events get the step's address, a panic in it becomes an
+// error with that address, and it stops when the context is canceled.
 //
 // A kind of agent embeds what [NewBase] returns. A runner makes the context of
 // its root agent by [NewInvocation], and that of a resumed run with a [Replay].

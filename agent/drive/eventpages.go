@@ -7,10 +7,10 @@ import "iter"
 // loggedEvent is an event of a replayLog.
 type loggedEvent struct {
 	seq   int64
-	owner *stepRun // nil for an event that does not count, or was taken
+	owner *stepRun // nil for an event that is not replayed, or was consumed
 }
 
-// eventPages is a list of events that grows without copying them. Without pages, all events were taken.
+// eventPages is a list of events that grows without copying them. It has no pages after all events were consumed.
 type eventPages struct {
 	pages [][]loggedEvent // all but the last have pageSize events
 	n     int

@@ -23,7 +23,7 @@ type RecordedError struct {
 	fin  mark.StepFinished
 }
 
-// note writes an error into the record of a step's end.
+// note writes an error into the data of the mark at a step's end.
 func note(fin *mark.StepFinished, err error) {
 	fin.Error = err.Error()
 	if failed, ok := errors.AsType[*agent.StepError](err); ok {
@@ -87,7 +87,7 @@ func errorOf(fin *mark.StepFinished) error {
 	if fin.At == "" {
 		return e
 	}
-	// What is around the address is the step error's own.
+	// The error text begins with that of a StepError; the rest is the text of its cause.
 	step := &agent.StepError{Address: session.Address(fin.At), Err: errors.New("")}
 	if text, ok := strings.CutPrefix(fin.Error, step.Error()); ok {
 		e.text, e.fin.At = text, ""

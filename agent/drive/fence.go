@@ -13,16 +13,16 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// fence surrounds a step that may be left behind while it still runs. After the fence is
-// closed, the step and the code that it runs can still read, but change nothing.
+// fence surrounds a step that may be abandoned while it still runs. After the fence is closed, the step and the code
+// that it runs can still read, but change nothing.
 type fence struct {
-	outer   *fence // around a step that this one is in
+	outer   *fence // the next fence outside this one, or nil
 	run     *runContext
-	session session.Session // the run's, as it is seen from within
+	session session.Session // the session of the run for code inside the fence
 
 	mu          sync.RWMutex
-	err         error           // why it is closed; nil as long as nobody has closed it
-	ctx         context.Context // closes the fence with late
+	err         error           // the argument of close; nil before that
+	ctx         context.Context // when it ends with the cause deadlineErr, the fence is closed
 	deadlineErr error
 }
 
@@ -43,7 +43,8 @@ func (f *fence) isInside(other *fence) bool {
 	return false
 }
 
-// close waits for a write under way, which is short.
+// close closes the fence, with err for later writes, unless it is closed. It waits for a write under way, which is
+// short.
 func (f *fence) close(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,8 +53,8 @@ func (f *fence) close(err error) {
 	}
 }
 
-// closeOn makes the fence closed, with the error late, from the moment that ctx ends with late as its
-// cause. A nil late leaves it open.
+// closeOn makes the fence closed, with the error late, from the moment that ctx ends with late as its cause. If late
+// is nil, the end of ctx does not close it.
 func (f *fence) closeOn(ctx context.Context, late error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,7 +75,7 @@ func (f *fence) cause() error {
 	return f.err
 }
 
-// write calls do unless the fence is closed, or one around it.
+// write calls do. If the fence or one around it is closed, it returns the error of that fence instead.
 func (f *fence) write(do func() error) error {
 	if f == nil {
 		return do()
@@ -87,9 +88,8 @@ func (f *fence) write(do func() error) error {
 	return f.outer.write(do)
 }
 
-// Fenced returns a context for code that may be left behind while it still runs, such as a
-// callback. The code sees the loops around it as they are now. After a call of close it can
-// still read, but each write fails with err.
+// Fenced returns a context for code that may be abandoned while it still runs, such as a callback. The code sees the
+// loops around it as they are now. After a call of close it can still read, but each write fails with err.
 func (p Place) Fenced() (fenced agent.InvocationContext, close func(err error)) {
 	inv := parentInvocation(p.ctx)
 	c := inv.copy(p.ctx)
@@ -102,7 +102,8 @@ type fencedArtifacts struct {
 	fence *fence
 }
 
-// Save asks the fence first. It does not hold the fence, because a store may take long.
+// Save saves an artifact unless the fence is closed. It does not lock the fence while it saves, because a store may
+// take long.
 func (a fencedArtifacts) Save(ctx context.Context, name string, data *genai.Part) (*artifact.SaveResponse, error) {
 	if err := a.fence.write(func() error { return nil }); err != nil {
 		return nil, err

@@ -17,8 +17,8 @@ import (
 // counts from the end of the context, or from the moment that the consumer stops listening.
 const Grace = 2 * time.Second
 
-// gracePerLevel is how much longer an agent waits whose inner agents wait too: those give up first, and
-// report how they ended.
+// gracePerLevel is added to the grace of an agent for each level of waiting agents below it. So inner agents give up
+// first, and can report how they ended.
 const gracePerLevel = 20 * time.Millisecond
 
 // GraceAround returns the grace of an agent that gives its steps the grace own. The result is
@@ -65,21 +65,21 @@ func GraceOf(a agent.Agent, durable bool) time.Duration {
 	return d
 }
 
-// agentGoroutine is what a step with a grace needs to run its agent in a goroutine of its own, which the step can
-// leave behind. The rest of the step, and the consumer's code, stays in the goroutine that runs the step. The
-// agent's goroutine has only its context and handOver.
+// agentGoroutine runs the agent of a step with a grace in a goroutine of its own, which the step can abandon. The
+// rest of the step, and the consumer's code, stay in the goroutine that runs the step. The agent has only its
+// context, and deliver, which sends its events to that goroutine.
 type agentGoroutine struct {
-	outer   *invocation // that the step was made under
+	outer   *invocation // the invocation that the step was made under
 	deliver func(*session.Event, error) bool
 
 	events          chan yielded  // what the agent yields
-	acks            chan bool     // the answers to it
-	exited          chan error    // the end of the agent's goroutine: nil, a panic, or errLeft
-	abandonedSignal chan struct{} // closed when the agent is left behind
+	acks            chan bool     // one for each pair: whether the agent may continue
+	exited          chan error    // the end of the agent's goroutine: nil, a panic, or errGoexit
+	abandonedSignal chan struct{} // closed when the agent is abandoned
 
 	timeoutErr, abandonErr error            // see StepRun
 	openSteps              []*session.Event // marks of steps that have begun and not finished
-	wasAbandoned           bool             // the agent was left behind
+	wasAbandoned           bool             // the step does not wait for the agent any more
 }
 
 // yielded is an event or an error that an agent yields.
@@ -95,13 +95,13 @@ func newAgentGoroutine(outer *invocation) *agentGoroutine {
 }
 
 var (
-	// errAbandoned is the failure of a step that runs again after its agent was left behind.
+	// errAbandoned is the failure of a step that runs again after its agent was abandoned.
 	errAbandoned = errors.New("the agent did not heed its context and was abandoned; make a new step to run it again")
 	// errGoexit is the failure of an agent that has called runtime.Goexit.
 	errGoexit = errors.New("the agent ended its goroutine by runtime.Goexit; it must return instead")
 )
 
-// begin makes the step ready for a run, in which it sees the loops around it as they are.
+// begin prepares the step for a run. The run sees the loops around it as they are now.
 func (b *agentGoroutine) begin(s *Step, in *StepRun) {
 	b.timeoutErr, b.abandonErr = in.TimeoutErr, in.AbandonErr
 	clear(b.openSteps)
@@ -117,8 +117,8 @@ func (b *agentGoroutine) begin(s *Step, in *StepRun) {
 	s.loop = s.cfg.Loop.snapshot()
 }
 
-// isInline reports whether the agent's own code is known, so that nobody has to leave it behind: see [Inline]. In the
-// steps below it, callbacks of plugins and the observer may be called.
+// isInline reports whether the agent can run in the goroutine of its caller: see [Inline]. An agent with sub-agents
+// cannot if the run has callbacks of plugins or an observer, because the steps below it call their code.
 func (s *Step) isInline() bool {
 	a, ok := s.cfg.Agent.(Inline)
 	run := s.parent.run
@@ -126,8 +126,8 @@ func (s *Step) isInline() bool {
 		(len(s.base.cfg.SubAgents) == 0 || run.Callbacks == nil && run.RunConfig.Observer == nil)
 }
 
-// Grace returns the grace of an agent's steps, where own is the grace that the agent is set to give them. If the
-// step around the agent gives it a shorter grace, or own is 0, Grace returns that grace, and otherwise own.
+// Grace returns the grace that an agent gives to its steps. own is the agent's own setting. If the step around the
+// agent passes on a shorter grace, or own is 0, Grace returns the passed grace, and otherwise own.
 func (p Place) Grace(own time.Duration) time.Duration {
 	if inv := p.inv; inv != nil && inv.grace > 0 && (own == 0 || inv.grace < own) {
 		return inv.grace
@@ -135,8 +135,8 @@ func (p Place) Grace(own time.Duration) time.Duration {
 	return own
 }
 
-// send hands a pair to the goroutine that runs the step, and returns the answer. It returns false if the
-// agent was left behind.
+// send hands a pair to the goroutine that runs the step, and returns whether the agent may continue. It returns false
+// after the agent was abandoned.
 func (b *agentGoroutine) send(ev *session.Event, err error) bool {
 	select {
 	case b.events <- yielded{ev, err}:
@@ -146,7 +146,7 @@ func (b *agentGoroutine) send(ev *session.Event, err error) bool {
 	}
 }
 
-// run calls body, which may panic or end the goroutine.
+// run calls body, and then sends the end of the goroutine to exited. body may panic or call runtime.Goexit.
 func (b *agentGoroutine) run(body func(func(*session.Event, error) bool)) {
 	err := errGoexit
 	defer func() { b.exited <- err }()
@@ -155,8 +155,8 @@ func (b *agentGoroutine) run(body func(func(*session.Event, error) bool)) {
 	err = nil
 }
 
-// runInGoroutine runs the agent beside the step. If taking an event does not come back, because the consumer panics
-// or calls runtime.Goexit, the agent has its grace to end.
+// runInGoroutine runs the agent in a goroutine of its own, and handles its events in this one. If the consumer of an
+// event panics or calls runtime.Goexit, the agent has its grace to end.
 func (s *Step) runInGoroutine() {
 	back := false
 	defer func() {
@@ -171,9 +171,9 @@ func (s *Step) runInGoroutine() {
 	back = true
 }
 
-// receive takes what the agent yields, and returns when the agent has ended or its grace is over. The time
-// that the consumer takes is not the agent's: a grace that ends meanwhile begins again. Ending says that the
-// grace has begun.
+// receive handles the events of the agent, and returns when the agent has ended or its grace is over. The time that
+// the consumer takes does not count: if the grace ends while the consumer handles an event, it begins again. ending
+// reports that the grace has begun.
 func (s *Step) receive(ending bool) {
 	told := s.inv.Context.Done()
 	var patience *time.Timer
@@ -210,21 +210,21 @@ func (s *Step) receive(ending bool) {
 	}
 }
 
-// joinGoroutine ends the step with its agent's goroutine.
+// joinGoroutine ends the step with the error, if any, of the goroutine of its agent.
 func (s *Step) joinGoroutine(err error) {
 	if err != nil {
-		s.current.stopped = false // even after an error: this is the worse news
+		s.current.stopped = false // a panic or a Goexit replaces an earlier error
 		s.stopWith(err)
 	}
 }
 
-// pastDeadline reports whether the time of the step's own is over.
+// pastDeadline reports whether the time limit of the run is over: see StepRun.TimeoutErr.
 func (s *Step) pastDeadline() bool {
 	return s.goroutine != nil && s.goroutine.timeoutErr != nil && s.inv.Context.Err() != nil && context.Cause(s.inv.Context) == s.goroutine.timeoutErr
 }
 
-// endMarkOnly is what counts of an event that a step yields when its time is over: what it
-// says of its own end, for the log; nil for everything else.
+// endMarkOnly returns the part of an event that counts after the time limit of the run. An event with a mark loses
+// its actions, and stays for the log. For any other event it returns nil.
 func endMarkOnly(ev *session.Event) *session.Event {
 	if ev == nil || ev.Mark == nil {
 		return nil
@@ -234,7 +234,7 @@ func endMarkOnly(ev *session.Event) *session.Event {
 	return &bare
 }
 
-// trackOpenSteps keeps account of the steps that are under way.
+// trackOpenSteps adds a step that has started to openSteps, and removes a step that has finished.
 func (b *agentGoroutine) trackOpenSteps(ev *session.Event) {
 	switch ev.Mark.Kind {
 	case mark.KindStepStarted:
@@ -249,8 +249,8 @@ func (b *agentGoroutine) trackOpenSteps(ev *session.Event) {
 	}
 }
 
-// abandon leaves an agent behind that does not end: nothing of what it does from now on has
-// an effect, be it in the state or an artifact, and whatever it looks at stays as it is.
+// abandon stops waiting for an agent that does not end. From now on the writes of the agent have no effect on the
+// state and on artifacts, and its events are ignored. The loops that it reads do not change.
 func (s *Step) abandon() {
 	s.goroutine.wasAbandoned = true
 	close(s.goroutine.abandonedSignal)
@@ -275,18 +275,18 @@ func (s *Step) abandon() {
 	s.current.result = StepResult{ConsumerLeft: s.current.result.ConsumerLeft, Err: err, Abandoned: true}
 }
 
-// closeOpenSteps writes the marks that the step and those in it cannot write any more, the
-// innermost first.
+// closeOpenSteps yields the end marks of the abandoned step and of the steps inside it, which cannot yield them any
+// more. The innermost step comes first.
 func (s *Step) closeOpenSteps(err error) {
 	parent := s.parent.Context
 	_, late := errors.AsType[TimeoutError](err)
-	for i := len(s.goroutine.openSteps) - 1; i >= 0; i-- { // none without marks
+	for i := len(s.goroutine.openSteps) - 1; i >= 0; i-- { // there are none in a run without marks
 		begun := s.goroutine.openSteps[i]
 		m, merr := mark.New(mark.KindStepFinished, mark.StepFinished{
 			Error: err.Error(), Timeout: late, Canceled: i > 0 || parent.Err() != nil, At: string(begun.Address),
 			Seconds: time.Since(begun.Timestamp).Seconds(),
 		})
-		if merr != nil { // numbers and texts: there is none
+		if merr != nil { // cannot happen, because the data are numbers and texts
 			return
 		}
 		if !s.yieldEvent(&session.Event{

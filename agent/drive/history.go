@@ -19,8 +19,8 @@ type PastIteration struct {
 	Score, Delta, Percent *float64
 	// Best reports whether the iteration was the best so far.
 	Best bool
-	// Rejected says why the iteration was not accepted, or is empty. Undone reports that its
-	// changes of the state were undone.
+	// Rejected says why the iteration was not accepted, or is empty. RolledBack reports that its changes of the state
+	// were undone.
 	Rejected   string
 	RolledBack bool
 	// Complete is false if the iteration was cut short. Failures is the number of its steps
@@ -32,9 +32,8 @@ type PastIteration struct {
 	Events []*session.Event
 }
 
-// History is what a loop keeps of its iterations while it runs, for steps that read more than
-// the previous one. A resumed run keeps the same. It is safe for concurrent use. A nil History
-// is empty.
+// History has the iterations of a running loop, for steps that read more than the previous one. In a resumed run it
+// has the same iterations. It is safe for concurrent use. A nil History is empty.
 type History struct {
 	mu         sync.Mutex
 	iterations []PastIteration
@@ -93,15 +92,14 @@ func (h *History) Before(number int) []PastIteration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := len(h.iterations)
-	for n > 0 && h.iterations[n-1].Number >= number { // nearly all are asked for
+	for n > 0 && h.iterations[n-1].Number >= number { // most callers ask for nearly all
 		n--
 	}
 	return h.iterations[:n:n]
 }
 
-// Cached returns the value of key. If there is none it stores what make returns. The value stays
-// until the loop ends, so a fold of the history is not computed again for each iteration. make
-// must not call this history.
+// Cached returns the value of key. If there is none it stores the result of make. The value stays until the loop
+// ends, so that a summary of the history is not computed again for each iteration. make must not call this history.
 func (h *History) Cached(key any, make func() any) any {
 	if h == nil {
 		return make()
@@ -119,10 +117,9 @@ func (h *History) Cached(key any, make func() any) any {
 	return v
 }
 
-// Cached returns the value of key that the invocation keeps. If there is none it stores what make
-// returns; make's result may go unused. The value stays until the invocation ends, so that an
-// agent that runs again, as in a loop, finds what it has built. Steps of the invocation may
-// call Keep concurrently.
+// Cached returns the value of key in the cache of the invocation. If there is none it stores the result of make. Two
+// steps that call Cached at the same time may both call make, and one result is dropped. The value stays until the
+// invocation ends, so that an agent that runs again, as in a loop, finds what it has built.
 func (p Place) Cached(key any, make func() any) any {
 	if p.inv == nil || p.inv.run.cache == nil {
 		return make()

@@ -33,10 +33,11 @@ type Invocation struct {
 	Memory    agent.Memory
 	// Marks makes steps and loops write marks into the log.
 	Marks bool
-	// Refuse, if it is set, ends the run with an error that is not the run's own end: a run with marks is
-	// canceled, and can be resumed.
+	// Refuse, if it is set, cancels the run with an error. The log then records that the run was canceled, not that it
+	// failed, so a run with marks can be resumed.
 	Refuse func(error)
-	// Logged is the weight of the run's events in the log. It is nil without RunConfig.LogLimit.
+	// Logged is the size of the run's events in the log, in bytes: see [session.Event.Weight]. It is nil without
+	// RunConfig.LogLimit.
 	Logged *atomic.Int64
 	// Replay answers the steps of a resumed run. It is nil in a new run.
 	Replay *Replay
@@ -69,12 +70,12 @@ func NewInvocation(ctx context.Context, in Invocation) agent.InvocationContext {
 type runContext struct {
 	Invocation
 	modelCalls     *atomic.Int64
-	unlimitedMeter budget.Meter // of a run that has no budget, nor prices
-	cache          *sync.Map    // see Place.Cached; nil if there is nothing to last
+	unlimitedMeter budget.Meter // of a run without a budget and prices
+	cache          *sync.Map    // see Place.Cached; nil in a context that another package made
 	eventMu        *sync.Mutex  // held by Callbacks.OnEvent; nil without Callbacks
 }
 
-// stepInfo has what the runs of a step share. Nobody changes it after it was set.
+// stepInfo has the data that all runs of a step share. It does not change after it was set.
 type stepInfo struct {
 	run    *runContext
 	parent *invocation // of the step around this one, or of the run; nil for the run itself
@@ -82,15 +83,15 @@ type stepInfo struct {
 	branch string
 	tree   *Tree
 	budget *budget.Meter
-	grace  time.Duration // that the step gives its agent's steps: see Inline; 0 if it gives none
+	grace  time.Duration // for the steps of the agent: see Inline; 0 means none
 }
 
-// position says where in the run one run of a step is.
+// position is where in the run one run of a step is.
 type position struct {
 	address        session.Address
 	iteration      int
-	attempt        int // with the runs that were cut off, as in the log
-	countedAttempt int // without them
+	attempt        int // counts the runs that were cut off, as the log does
+	countedAttempt int // does not count them
 	loop           *Loop
 	fence          *fence      // nil if nothing around the step can be abandoned
 	logged         *stepRun    // the step's run in the log of a resumed run; else nil
@@ -99,9 +100,9 @@ type position struct {
 
 // invocation is the context of one run of a step, or of a whole run above its root.
 type invocation struct {
-	context.Context // of the caller: it does not grow with depth
+	context.Context // the caller's; steps do not wrap it, so it does not grow with depth
 
-	stepContext context.Context // of the step; it may run others under another one
+	stepContext context.Context // of the step, which can run sub-agents under another one
 	*stepInfo
 	position
 	toolCalls *toolLog // nil if the step has made no tool calls
@@ -167,7 +168,7 @@ func (i *invocation) copy(ctx context.Context) *invocation {
 
 type invocationKey struct{}
 
-// Value lets a context that wraps an invocation be traced back to it.
+// Value returns the invocation for invocationKey, so that invocationOf finds it behind a context that wraps it.
 func (i *invocation) Value(key any) any {
 	switch key {
 	case invocationKey{}:
@@ -188,8 +189,8 @@ func invocationOf(ctx agent.InvocationContext) *invocation {
 	return inv
 }
 
-// parentInvocation returns the invocation under which a child runs. A context that wraps one of
-// ours, or that somebody else made, is taken at its word.
+// parentInvocation returns the invocation under which a child runs. If ctx wraps an invocation, or comes from another
+// package, the result has the values that the methods of ctx return.
 func parentInvocation(ctx agent.InvocationContext) *invocation {
 	if inv, ok := ctx.(*invocation); ok {
 		return inv
@@ -214,8 +215,8 @@ func parentInvocation(ctx agent.InvocationContext) *invocation {
 	return p
 }
 
-// childCounter returns the step's child count, made at the first call: most steps
-// never run a child without saying where.
+// childCounter returns the step's child count. The first call makes it, because most steps run each child with a
+// given address and need no count.
 func (i *invocation) childCounter() *childCount {
 	if c := i.children.Load(); c != nil {
 		return c
@@ -224,7 +225,8 @@ func (i *invocation) childCounter() *childCount {
 	return i.children.Load()
 }
 
-// childAddress returns the address of a sub-agent of which only the name is known.
+// childAddress returns the address of the next run of a sub-agent, with a number from the second run on, such as
+// "story/draft#2".
 func (i *invocation) childAddress(name string) session.Address {
 	addr := name
 	if i.address != "" {
@@ -240,7 +242,7 @@ func (i *invocation) childAddress(name string) session.Address {
 // methods describe the step, and do for the agent what only the run can do.
 type Place struct {
 	ctx agent.InvocationContext
-	inv *invocation // nil if ctx leads to no step of ours
+	inv *invocation // nil if no invocation is behind ctx
 }
 
 // At returns the place of the agent that was given ctx.

@@ -18,31 +18,30 @@ type (
 	// agents that run no sub-agents start again. See [Place.Recorded].
 	Continuer interface{ Continues() bool }
 
-	// Effector is an agent with an effect on the outside world. Without it the effect is
+	// Effector is an agent with an effect on the outside world. An agent that is no Effector has the effect
 	// [agent.Idempotent].
 	Effector interface{ Effect() agent.Effect }
 
-	// Waiter is an agent that gives the steps that it runs a grace: see [StepConfig.Grace].
-	// durable reports that the run writes marks. 0 means no grace.
+	// Waiter is an agent that sets [StepConfig.Grace] for the steps that it runs. Grace returns that time; 0 means no
+	// grace. durable reports that the run writes marks.
 	Waiter interface {
 		Grace(durable bool) time.Duration
 	}
 
-	// Inline is an agent that runs its sub-agents, and no other code that a user has written, in a run that writes
-	// marks (durable) or not. A step with a grace runs it in the goroutine of its caller, and the agent gives the
-	// grace to its own steps: see [Place.Grace].
+	// Inline is an agent that can run in the goroutine of its caller, because it runs its sub-agents and no other code
+	// of users. Inline reports whether this is so in a run that writes marks (durable) or not. A step with a grace
+	// then starts no goroutine for the agent, and the agent gives the grace to its own steps: see [Place.Grace].
 	Inline interface{ Inline(durable bool) bool }
 
-	// Ender is an agent that heeds its context, but takes up to EndsWithin to end what it has
-	// started; 0 means that it ends at once. A step that runs such an agent is not left behind before
-	// that time.
+	// Ender is an agent that stops when its context ends, but needs up to EndsWithin to end what it has started. 0
+	// means that it ends at once. A step does not abandon such an agent before that time.
 	Ender interface{ EndsWithin() time.Duration }
 
 	// Rester is an agent that may call [Place.WaitIdle].
 	Rester interface{ Rests() bool }
 
-	// Brief is an agent that ends at once, whatever its context says, because it only computes and
-	// never waits. A durable run may store its events together with the next ones.
+	// Brief is an agent that only computes. It never waits, so it ends soon and need not watch its context. A durable
+	// run may store its events together with the next ones.
 	Brief interface{ Brief() bool }
 
 	// Recaller is an agent that gets its own events of the run before the run is resumed.
@@ -53,9 +52,9 @@ type (
 		Used(*session.Event, budget.Prices) budget.Usage
 	}
 
-	// Reporter is an agent whose events can set values of the state that report a call. Compared returns such a value
-	// without what no two calls have in common, and any other value as it is. A loop takes two outputs for the same if
-	// their values so compared are equal.
+	// Reporter is an agent that can set state values which describe one of its calls. Compared returns such a value
+	// without the fields that differ in every call, and any other value as it is. A loop takes two outputs to be equal
+	// if the results of Compared are equal.
 	Reporter interface {
 		Compared(ev *session.Event, v any) any
 	}
@@ -65,8 +64,8 @@ type (
 	// [Place.WaitIdle].
 	Spender interface{ CutOff() budget.Usage }
 
-	// Requester is an agent of which the first event in a run with marks is a mark.KindRequested. Requests reports
-	// that it only computes before that.
+	// Requester is an agent whose first event in a run with marks is a mark.KindRequested. Requests reports that the
+	// agent only computes before that event.
 	Requester interface{ Requests() bool }
 
 	// Reopener is a loop that can continue after it has stopped. GoesOn returns an error if its
@@ -118,7 +117,7 @@ type (
 	}
 )
 
-// effectOf returns the effect that an agent says it has; empty if it says none.
+// effectOf returns the effect of an [Effector]; empty for any other agent.
 func effectOf(a agent.Agent) agent.Effect {
 	if e, ok := a.(Effector); ok {
 		return e.Effect()

@@ -29,9 +29,10 @@ func (p Place) CountModelCall() error {
 	return nil
 }
 
-// checkStateLimit holds the state as an event will make it against the limits of the loops around the step and of the
-// run. It returns the error of a state that is too large, unless the event makes it smaller, and notes on the
-// event that it comes near to that. What a loop itself does, such as to roll back, is a mark and has no limit.
+// checkStateLimit compares the size of the state after an event with the smallest limit of the run and of the loops
+// around the step. If the event makes the state larger and the limit is exceeded, it returns an error. If the event
+// takes the state past 80 % of the limit, it writes a warning into the event. A mark has no limit, so that a loop can
+// always roll back.
 func (i *invocation) checkStateLimit(ev *session.Event) error {
 	if len(ev.Actions.StateDelta) == 0 || ev.Mark != nil {
 		return nil
@@ -56,7 +57,7 @@ func (i *invocation) checkStateLimit(ev *session.Event) error {
 	return nil
 }
 
-// checkLogLimit returns an error if the log of the run has no room for an event that weighs so much.
+// checkLogLimit returns an error if the log of the run has no room for another event of weight bytes.
 func (i *invocation) checkLogLimit(weight int) error {
 	limit, logged := i.run.RunConfig.LogLimit, i.run.Logged
 	if limit <= 0 || logged == nil {

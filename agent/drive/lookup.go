@@ -87,6 +87,7 @@ func lookup(ctx agent.InvocationContext, loop *Loop, name string) (any, bool) {
 	return loop.lookup(name)
 }
 
+// lookup returns the values of the names that describe the loop.
 func (l *Loop) lookup(name string) (any, bool) {
 	limit := int(l.MaxIterations)
 	switch name {
@@ -121,7 +122,7 @@ func (r *Rejected) lookup(key string) (any, bool) {
 	return v, ok
 }
 
-// budgetText says in words what is left of a budget; false if nothing is limited.
+// budgetText returns a text with what is left of a budget; false if nothing is limited.
 func budgetText(left budget.Remaining) (any, bool) {
 	var parts []string
 	if left.Calls != nil {
@@ -135,7 +136,7 @@ func budgetText(left budget.Remaining) (any, bool) {
 		parts = append(parts, strconv.FormatInt(*left.Tokens, 10)+" tokens")
 	}
 	if left.Cost != nil {
-		cost := math.Floor(*left.Cost*1e4+1e-6) / 1e4 // never more than there is
+		cost := math.Floor(*left.Cost*1e4+1e-6) / 1e4 // rounded down
 		parts = append(parts, strconv.FormatFloat(cost, 'f', -1, 64)+" cost")
 	}
 	return strings.Join(parts, ", "), parts != nil
@@ -173,13 +174,14 @@ func userInput(ctx agent.InvocationContext) (any, bool) {
 	return ev.Text(), true
 }
 
-// lookupError is a value that makes the text it stands in fail; see
-// template.Fill.
+// lookupError is a value that makes template.Fill fail for a text that uses the value.
 type lookupError struct{ error }
 
 func (lookupError) Unfillable()     {}
 func (e lookupError) Unwrap() error { return e.error }
 
+// artifactText returns the text of an artifact. If the artifact has no text or cannot be read, the value is a
+// lookupError. It returns false if the artifact does not exist.
 func artifactText(ctx agent.InvocationContext, name string) (any, bool) {
 	a := ctx.Artifacts()
 	if a == nil {
@@ -214,7 +216,7 @@ func (p Place) State() session.State {
 	return driver.StateAt(p.ctx.Session(), p.Address())
 }
 
-// valueAt returns the value of a key as stateAt does, without making a state.
+// valueAt returns the value of a key in the state that driver.StateAt returns. It saves the allocation of that state.
 func valueAt(s session.Session, at session.Address, key string) (any, error) {
 	switch s := s.(type) {
 	case driver.Call:

@@ -14,8 +14,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Loop has what the steps of a loop can know about it. The loop agent updates it between steps.
-// Others only read it.
+// Loop has what the steps of a loop can know about it. The loop agent updates it between steps. All other code only
+// reads it.
 type Loop struct {
 	// Name is the loop agent's name, and Address its address.
 	Name    string
@@ -43,45 +43,47 @@ type Loop struct {
 	Prev, Best map[string]any
 	// Rejected is the previous iteration if it was not accepted, or nil.
 	Rejected *Rejected
-	// Leg is what the loop has changed since it converged last; nil before the first leg. See loop.Leg.
+	// Leg has the settings that the loop has changed since it last converged; nil before the first leg. See loop.Leg.
 	Leg *Leg
-	// Since is the first iteration of a leg that began from the loop's start: no earlier iteration is shown to the agents
-	// of the loop. 0 shows all.
+	// Since is the first iteration of a leg that began from the loop's start. The agents of the loop see no earlier
+	// iteration. 0 means that they see all.
 	Since int
 	// History has the iterations before this one. It is nil unless a step is a [HistoryReader].
 	History *History
-	// Sample is which answer of a judge the running step gives; nil if it is no judge, or one that is asked once.
+	// Sample identifies the answer that the running step gives as a judge. It is nil if the step is no judge, or is a
+	// judge that is asked once.
 	Sample *Sample
 	// Refusal returns why the agent at an address may not leave the loop, or "" if it may. A
 	// nil function lets every agent leave.
 	Refusal func(at session.Address) string
-	// Cache has what loop agents inside this one keep from one pass to the next, under their own
-	// keys. Loops within each other share it. It is nil if no loop needs it.
+	// Cache has the values that loop agents inside this one keep from one run to the next, each agent under its own
+	// keys. Nested loops share it. It is nil if no loop needs it.
 	Cache *sync.Map
 }
 
-// Leg is what a loop has changed for some of its agents.
+// Leg has the settings that a loop has changed for some of its agents.
 type Leg struct {
 	Settings
 	// Agents are the names of the agents for which the settings hold.
 	Agents []string
 }
 
-// Settings are settings of an agent that asks a model. An empty field leaves the agent its own.
+// Settings are settings of an agent that asks a model. An empty field keeps the agent's own setting.
 type Settings struct {
 	// Model is a name among the models of the agent, and Thinking one of minimal, low, medium and high. Instructions are
 	// added to the agent's own.
 	Model, Instructions, Thinking string
 }
 
-// Settable is an agent that heeds [Loop.SettingsOf].
+// Settable is an agent that uses the settings of [Loop.SettingsOf].
 type Settable interface {
 	// Models returns the names that Settings.Model can have.
 	Models() []string
 }
 
-// SettingsOf returns what the loop, and the loops around it, have changed for an agent. An inner loop's settings come
-// before those of an outer loop.
+// SettingsOf returns the settings that the loop, and the loops around it, have changed for an agent. The innermost
+// loop that sets Model or Thinking decides. The Instructions of all loops are joined, those of the outermost loop
+// first.
 func (l *Loop) SettingsOf(agent string) (s Settings) {
 	for ; l != nil; l = l.Outer {
 		leg := l.Leg
@@ -117,8 +119,7 @@ type Rejected struct {
 	State map[string]any
 }
 
-// snapshot is l as it is now, with the loops around it: for a step that may
-// outlive the iteration.
+// snapshot returns a copy of l and of the loops around it, for a step that may outlive the iteration.
 func (l *Loop) snapshot() *Loop {
 	if l == nil {
 		return nil
@@ -170,16 +171,17 @@ func (p Place) Marks() bool {
 	return inv != nil && inv.run.Marks
 }
 
-// Slice limits a loop that runs beside others until it is known which of them is the best. The agent that runs the
-// loops makes one for each, and gives it to the loop by [WithSlice].
+// Slice limits one of several loops that run in parallel, until it is known which loop is the best. The agent that
+// runs the loops makes a slice for each, and gives it to the loop by [WithSlice].
 type Slice struct {
 	// Loop is the name of the loop.
 	Loop string
 	// Iterations and Budget limit the loop in addition to its own limits; 0 and the zero value set no limit.
 	Iterations uint
 	Budget     budget.Limits
-	// Over is called when the slice, and not a limit of the loop, ends the loop. It waits until the best is known, and
-	// reports whether the loop goes on without the slice. It returns false if ctx has ended. With nil the loop stops.
+	// Over is called when the loop has reached a limit of the slice, and no limit of its own. It waits until the best
+	// loop is known, and reports whether this loop continues without the slice. It returns false if ctx has ended. If
+	// Over is nil the loop stops.
 	Over func(ctx context.Context, s mark.Standing) (goesOn bool)
 	// Ended is called with the standing of a loop that stops.
 	Ended func(mark.Standing)

@@ -9,8 +9,8 @@ import (
 	"github.com/refrain-dev/refrain/telemetry/observe"
 )
 
-// runObserved is workNow for a run that somebody observes. A step that a pause keeps from beginning is
-// none.
+// runObserved does what runNow does, and tells an observer when the step begins and ends. It tells nothing about a
+// step that cannot begin because the run is about to pause.
 func (s *Step) runObserved(o observe.Observer) {
 	inv := s.inv
 	if p := s.parent.run.RunConfig.Pause; p.Asked() != nil && worksItself(s.cfg.Agent) && inv.work == nil {
@@ -26,7 +26,7 @@ func (s *Step) runObserved(o observe.Observer) {
 		s.stopWith(err)
 		return
 	}
-	inv.Context, inv.stepContext = ctx, ctx // nobody has seen it yet: begin made it for this run
+	inv.Context, inv.stepContext = ctx, ctx // no other code has inv yet, because begin made it for this run
 	defer func() {
 		if crash := ObservedEnd(end, s.current.result.Err); crash != nil {
 			s.current.stopped = false
@@ -36,7 +36,8 @@ func (s *Step) runObserved(o observe.Observer) {
 	s.runNow()
 }
 
-// beginObservedStep tells an observer that a step begins. A panic of the observer is an [*agent.PanicError].
+// beginObservedStep tells an observer that a step begins. It returns a panic of the observer as an
+// [*agent.PanicError].
 func beginObservedStep(ctx context.Context, o observe.Observer, step *observe.Step) (in context.Context, end func(error), crash error) {
 	defer agent.Recover(&crash)
 	if in, end = o.Step(ctx, step); in == nil || end == nil {

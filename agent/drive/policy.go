@@ -15,10 +15,10 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// StepPolicy says how a sequence or a parallel agent treats one of its steps. The zero value does what ADK does.
+// StepPolicy is how a sequence or a parallel agent treats one of its steps. The zero value does what ADK does.
 type StepPolicy struct {
-	// SkipOnError lets the agent around the step continue after the step has failed, as if it had ended. Earlier
-	// events and changes of the step stay.
+	// SkipOnError lets the agent around the step continue after the step has failed, as if the step had succeeded.
+	// Earlier events and changes of the step stay.
 	SkipOnError bool
 	// DelayBefore and DelayAfter are the delays before and after the step, even if it fails, but not after a failure
 	// that cancels the other branches of a parallel agent.
@@ -61,7 +61,7 @@ func Overall(err error) bool {
 type PolicyRun struct {
 	ctx      agent.InvocationContext
 	policies StepPolicies
-	delay    time.Duration // the delay after the step before
+	delay    time.Duration // DelayAfter of the previous step
 }
 
 // Course returns a [PolicyRun] of steps that run under ctx.
@@ -90,7 +90,7 @@ func (c *PolicyRun) Run(s *Step, yield func(*session.Event) bool) StepResult {
 // End waits for the delay after the last step.
 func (c *PolicyRun) End() error { return sleep.For(c.ctx, c.delay) }
 
-// stored returns a yield that has no mark wait for the event after it, if there can be a delay in between.
+// stored returns a yield that lets each new mark be stored at once, if there can be a delay before the next event.
 func (c *PolicyRun) stored(yield func(*session.Event) bool) func(*session.Event) bool {
 	if !c.policies.wait() {
 		return yield
@@ -103,7 +103,7 @@ func (c *PolicyRun) stored(yield func(*session.Event) bool) func(*session.Event)
 	}
 }
 
-// wait reports whether there is a delay.
+// wait reports whether one of the policies has a delay.
 func (p StepPolicies) wait() bool {
 	for _, of := range p {
 		if of.DelayBefore > 0 || of.DelayAfter > 0 {
@@ -113,7 +113,7 @@ func (p StepPolicies) wait() bool {
 	return false
 }
 
-// isRecorded reports whether the log has the end of the step's next run, the first one where the step is.
+// isRecorded reports whether the log has the end of the next run of the step. It looks at the address of a first run.
 func (s *Step) isRecorded() bool {
 	p := s.parent
 	return p.logged != nil && p.run.Replay.hasEnded(p.logged, p.address+"/"+session.Address(s.cfg.Agent.Name()))

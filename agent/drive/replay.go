@@ -24,17 +24,17 @@ type Replay struct {
 	log               *replayLog
 	scopes            callScopes
 	tree              *Tree
-	alreadySuperseded mark.Spans // of the session, that did not count before
+	alreadySuperseded mark.Spans // events of the session that were superseded before this resumption
 	superseded        mark.Spans
 	err               atomic.Pointer[error]
 	answers           map[string]*mark.Answer // by the question's ID
 	answered          []*mark.Answer          // the same, in the order of the log
-	continuedLoops    []session.Address       // loops that go on from here
+	continuedLoops    []session.Address       // stopped loops that continue now
 
-	mu       *sync.Mutex      // the recording's
+	mu       *sync.Mutex      // the log's
 	next     int32            // where the next event is likely to be
-	pending  int              // how many events are still to be taken
-	inFlight []*session.Event // those that were handed out, until they are taken; they are few
+	pending  int              // how many events of the log were not consumed
+	inFlight []*session.Event // events that a step has got and Consume has not taken; they are few
 }
 
 // NewReplay returns a replay of a run: give it all events of the run by Add, and then call Begin.
@@ -47,9 +47,9 @@ func NewReplay(superseded mark.Spans, tree *Tree, prices budget.Prices) *Replay 
 	return r
 }
 
-// Add reads the next event of the run, in the order of the log. The event may be that of an outline,
-// and is not kept. whole reads events in full, by their sequence numbers. Add returns an error for
-// an event that it cannot read.
+// Add reads the next event of the run, in the order of the log. The event may come from an outline, without long
+// texts, and Add does not keep it. whole reads events in full, by their sequence numbers. Add returns an error for an
+// event that it cannot read.
 func (r *Replay) Add(ev *session.Event, whole func(seq int64) *session.Event) error {
 	r.log.readEvent = whole
 	if ev.Address != "" {
@@ -128,13 +128,13 @@ func (r *Replay) Consume(ev *session.Event) bool {
 	r.inFlight = slices.DeleteFunc(r.inFlight, func(h *session.Event) bool { return h == ev })
 	r.next = i + 1
 	if r.pending--; r.pending == 0 {
-		r.log.readEvent, r.log.events.pages = nil, nil // what it reads may be much
+		r.log.readEvent, r.log.events.pages = nil, nil // they can hold much memory
 	}
 	return true
 }
 
-// inFlightIndex is the place of an event that was handed out and is still to be taken; -1 if it is not
-// such a one. r.mu is held.
+// inFlightIndex returns the index in the log of an event that a step has got and Consume has not taken; -1 for any
+// other event. The caller holds r.mu.
 func (r *Replay) inFlightIndex(ev *session.Event) int32 {
 	if !slices.Contains(r.inFlight, ev) {
 		return -1
@@ -150,8 +150,8 @@ func (r *Replay) inFlightIndex(ev *session.Event) int32 {
 	return i
 }
 
-// event is an event of the recording with all its texts, which is to be taken; nil for a place of -1.
-// r.mu is held.
+// event returns the event at an index in the log with all its texts, and adds it to inFlight. It returns nil for -1.
+// The caller holds r.mu.
 func (r *Replay) event(i int32) *session.Event {
 	if i < 0 {
 		return nil
@@ -167,7 +167,8 @@ func (r *Replay) event(i int32) *session.Event {
 	return ev
 }
 
-// deliver returns an event of a record to hand on; nil if it was taken.
+// deliver returns the event at an index in the log, if it belongs to a run or to a run inside it. It returns nil for
+// any other event, and for one that was consumed.
 func (r *Replay) deliver(of *stepRun, i int32) *session.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -177,7 +178,7 @@ func (r *Replay) deliver(of *stepRun, i int32) *session.Event {
 	return r.event(i)
 }
 
-// isPending reports whether an event of the log is still to be taken.
+// isPending reports whether a step has got an event from the log and Consume has not taken it.
 func (r *Replay) isPending(ev *session.Event) bool {
 	if r == nil {
 		return false
@@ -211,8 +212,9 @@ func (r *Replay) diverge(err error) error {
 	return r.Err()
 }
 
-// beginRun takes the next run of a step out of a record. Again is how many at that
-// address do not count, and skipped what came before it and is still there.
+// beginRun consumes the next run of a step inside another run, and returns it, or nil. again is how many runs at that
+// address are superseded. skipped is the first event of the outer run that comes before the next run and was not
+// consumed, or nil.
 func (r *Replay) beginRun(of *stepRun, at session.Address) (next *stepRun, again int, skipped *session.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -226,7 +228,7 @@ func (r *Replay) beginRun(of *stepRun, at session.Address) (next *stepRun, again
 	return next, of.supersededCount(at), r.event(first)
 }
 
-// hasEnded reports whether the next run of a step has come to its end.
+// hasEnded reports whether the log has the end of the next run of a step.
 func (r *Replay) hasEnded(of *stepRun, at session.Address) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -234,22 +236,22 @@ func (r *Replay) hasEnded(of *stepRun, at session.Address) bool {
 	return next != nil && next.end == finished
 }
 
-// firstUnreplayed returns the first event of a step's record that the run has not reached.
+// firstUnreplayed returns the first logged event of a run that the resumed run has not reached, or nil.
 func (r *Replay) firstUnreplayed(of *stepRun) *session.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.event(of.firstUnreplayed())
 }
 
-// hasUnreplayed reports whether a step's record has an event that the run has not come to.
+// hasUnreplayed reports whether a run has a logged event that the resumed run has not reached.
 func (r *Replay) hasUnreplayed(of *stepRun) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return of.firstUnreplayed() >= 0
 }
 
-// match is the event as the log has it; the event itself if it is new. In order
-// says that nothing may be skipped.
+// match returns the logged event that matches ev, or ev if it is new. If inOrder is true the step may skip no logged
+// event. The error is an [*agent.DivergedError].
 func (r *Replay) match(of *stepRun, ev *session.Event, inOrder bool) (*session.Event, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -265,7 +267,7 @@ func (r *Replay) match(of *stepRun, ev *session.Event, inOrder bool) (*session.E
 		return ev, nil
 	}
 	known := r.event(at)
-	if known != ev && !(isPlan(known) && isPlan(ev)) { // by what it decides one sees whether it fits
+	if known != ev && !(isPlan(known) && isPlan(ev)) { // plans may differ; the decisions of the loop must not
 		if err := compareReplayed(known, ev); err != nil {
 			return nil, err
 		}
@@ -291,12 +293,12 @@ func (p Place) Recorded() *session.Event {
 	return nil
 }
 
-// Resumed reports whether the step continues its work of an earlier part of the run. If not,
-// Replays and Continued stay false until it ends.
+// Resumed reports whether the step continues its work of an earlier part of the run. If not, IsReplay and Continued
+// stay false until it ends.
 func (p Place) Resumed() bool { return p.inv != nil && p.inv.logged != nil }
 
-// IsRepeat reports whether an earlier part of the run has begun the step. Programs that the step has started may
-// still run, if its process was killed.
+// IsRepeat reports whether an earlier part of the run has begun the step. If its process was killed, programs that
+// the step has started may still run.
 func (p Place) IsRepeat() bool {
 	return p.Began() || p.inv != nil && p.inv.attempt > p.inv.countedAttempt
 }
@@ -310,9 +312,9 @@ func (p Place) LogRemains() bool {
 	return p.inv != nil && p.inv.run.Replay != nil && !p.inv.run.Replay.Done()
 }
 
-// Match returns ev or, in a resumed run, the recorded event instead of ev, if there is one. It
-// is for an agent that yields an event at the address of a step below it, in place of the step.
-// If ev differs from it, the run ends with an [*agent.DivergedError].
+// Match returns ev or, in a resumed run, the recorded event instead of ev, if there is one. It is for an agent that
+// yields an event at the address of a step below it, in place of the step. If ev differs from the recorded event, the
+// run ends with an [*agent.DivergedError].
 func (p Place) Match(ev *session.Event) *session.Event {
 	inv := p.inv
 	if inv == nil || inv.logged == nil {

@@ -11,71 +11,72 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// stepRun is one run of a step as the log has it. A resumed run takes the step's own events, and
-// the runs of steps under it, out of the record as it reaches them.
+// stepRun is one run of a step as the log records it. A resumed run consumes the events of the step, and the runs of
+// the steps below it, as it reaches them.
 type stepRun struct {
 	log     *replayLog
 	parent  *stepRun // nil for the one above the root
 	address session.Address
 	attempt int
 
-	from, to      int32     // its events are between these in the recording; to is the mark of its end if it has finished
-	listIndex     int32     // where it is in the order of its parent
-	end           runEnd    // how the log has its end
+	from, to      int32     // indexes in the log: of its first event, and of the mark of its end; equal while it has no such mark
+	listIndex     int32     // its index in the parent's list
+	end           runEnd    // how the run ended
 	started       bool      // false if the step was not run, and only its end is in the log
-	skipped       bool      // its start says so
-	interruptible bool      // it has not said its result by its last event, and does not rest: see isInterruptible and [Place.WaitIdle]
+	skipped       bool      // the mark of its start says that the step was not run
+	interruptible bool      // after its last event it works on its result, and does not rest: see isInterruptible and [Place.WaitIdle]
 	interruptions int32     // how often it was cut off at work, and then resumed
 	usage         *runUsage // nil if nothing in the run, nor below it, has used anything
-	*entries                // nil if nobody comes to it: the run has finished
+	*entries                // nil for a finished run whose entries are not needed
 }
 
 // runEnd is the end of a run as the log records it.
 type runEnd byte
 
 const (
-	running    runEnd = iota // it did not come to that
-	finished                 // there is the mark of its end
-	canceled                 // there is a mark that says so
-	superseded               // it was cut off, and does not count
+	running    runEnd = iota // the log has no end of the run
+	finished                 // the log has the mark of its end
+	canceled                 // the mark of its end says that it was canceled
+	superseded               // it was cut off, and its events do not count
 )
 
-// entries is what a resumed run can reach in a record.
+// entries has the events and the inner runs of a run that a resumed run can reach.
 type entries struct {
 	list      []entry
-	firstLeft int         // the first that was not taken
-	nextEvent int         // likewise of the step's own words, or one before it
-	nextRun   int         // likewise of the runs
-	index     *entryIndex // nil in most
+	firstLeft int         // index of the first entry that was not consumed
+	nextEvent int         // the first event of the step that was not consumed is here or later
+	nextRun   int         // the first inner run that was not consumed is here or later
+	index     *entryIndex // nil in most runs
 }
 
 // entry is an event that a step has yielded, or the beginning of a run of a step below it.
 type entry struct {
-	run          *stepRun // nil: an event
-	event        int32    // in the recording
+	run          *stepRun // nil for an event
+	event        int32    // index in the log; for a run the index of its first event
 	consumed     bool
-	otherAddress bool // said at another address than the step's own
-	onCancel     bool // said because the step was canceled
-	hasUsage     bool // perhaps an answer of a model
+	otherAddress bool // the event has another address than the step
+	onCancel     bool // the step yielded the event because it was canceled
+	hasUsage     bool // the event can be an answer of a model
 }
 
-// entryIndex has fields that few records need. It says where in the order they are.
+// entryIndex has fields that few runs need. The ints in the first two maps are indexes in the list of entries.
 type entryIndex struct {
-	otherAddresses map[session.Address][]int // what the step said at other addresses
-	runsByAddress  map[session.Address][]int // all runs; nil until somebody asks for one out of order
-	superseded     map[session.Address]int   // how many runs at an address do not count
+	otherAddresses map[session.Address][]int // events of the step at other addresses
+	runsByAddress  map[session.Address][]int // all inner runs; nil until one is looked up out of order
+	superseded     map[session.Address]int   // how many runs at an address are superseded
 }
 
 // runUsage is the usage of a run.
 type runUsage struct {
-	reported    *budget.Usage // by the mark of its end; nil if that does not say
-	unaccounted budget.Usage  // what nothing in the record accounts for
+	reported    *budget.Usage // by the mark of its end; nil if the mark has no usage
+	unaccounted budget.Usage  // usage that is in no entry of the run
 	charged     bool          // all of it was booked
 }
 
-// isClosed reports whether what comes after is not of this run.
+// isClosed reports whether the run has ended, so that later events are not part of it.
 func (r *stepRun) isClosed() bool { return r.end != running }
 
+// isWithin reports whether r is outer, or a run inside it.
 func (r *stepRun) isWithin(outer *stepRun) bool {
 	for ; r != nil; r = r.parent {
 		if r == outer {
@@ -85,7 +86,7 @@ func (r *stepRun) isWithin(outer *stepRun) bool {
 	return false
 }
 
-// markUsage notes that something was used in the run.
+// markUsage records that the run and the runs around it have usage, and returns the usage of the run.
 func (r *stepRun) markUsage() *runUsage {
 	for a := r; a != nil && a.usage == nil; a = a.parent {
 		a.usage = new(runUsage)
@@ -93,27 +94,27 @@ func (r *stepRun) markUsage() *runUsage {
 	return r.usage
 }
 
-// replayLog is the log of a run, by steps. It has no events: a log may be long.
+// replayLog is an index of the log of a run, by steps. It does not keep the events, because a log may be long.
 type replayLog struct {
 	events         eventPages                   // in the order of the log
-	root           *stepRun                     // whose one run is that of the root agent
+	root           *stepRun                     // above the runs of the root agent
 	agent          string                       // the root agent's name; empty if it has not begun
-	lastRun        map[session.Address]*stepRun // by address the last run, unless that has finished
-	failedAt       map[session.Address]bool     // where a step has failed, whether or not that counts
-	supersededRuns map[session.Address]int      // how many runs came to an end that does not count any more
-	superseded     []*stepRun                   // runs that do not count any more
+	lastRun        map[session.Address]*stepRun // by address the last run, unless it has finished
+	failedAt       map[session.Address]bool     // addresses at which a step has failed, even if the failure is superseded
+	supersededRuns map[session.Address]int      // by address how many runs have an end that is superseded
+	superseded     []*stepRun                   // runs that are superseded
 	usageOf        func(*session.Event) budget.Usage
 	readEvent      func(seq int64) *session.Event
 	requests       map[session.Address]*requestUsage // the last request of each step, without its answer or the step's end
 
-	endMark mark.StepFinished // the one that is read
-	runs    []stepRun         // those are not in use yet
-	free    []*entries        // of runs that have finished
+	endMark mark.StepFinished // data of the end mark that is read now
+	runs    []stepRun         // allocated for later calls of newRun
+	free    []*entries        // of finished runs, for reuse
 
-	mu sync.Mutex // guards the records while a replay takes what is in them
+	mu sync.Mutex // guards the runs while a replay consumes their entries
 }
 
-// addSupersededRun counts a run that has come to an end which does not count any more.
+// addSupersededRun counts a run whose end is superseded.
 func (x *replayLog) addSupersededRun(at session.Address) {
 	if x.supersededRuns == nil {
 		x.supersededRuns = make(map[session.Address]int)
@@ -121,15 +122,15 @@ func (x *replayLog) addSupersededRun(at session.Address) {
 	x.supersededRuns[at]++
 }
 
-// newReplayLog is empty. Of the events that are superseded, only how often steps were run and what
-// they used is of interest; used says that of an answer.
+// newReplayLog returns an empty log. Of superseded events it counts only the runs and the usage. used returns the
+// usage of an answer.
 func newReplayLog(used func(*session.Event) budget.Usage) *replayLog {
 	x := &replayLog{lastRun: make(map[session.Address]*stepRun), failedAt: make(map[session.Address]bool), usageOf: used}
 	x.root = x.newRun(nil, "", 0)
 	return x
 }
 
-// newRun makes a record, whose content may be one that was used before.
+// newRun returns a new run, whose entries may be those of a finished run.
 func (x *replayLog) newRun(parent *stepRun, at session.Address, attempt int) *stepRun {
 	if len(x.runs) == 0 {
 		x.runs = make([]stepRun, 64)
@@ -156,7 +157,7 @@ func (x *replayLog) enclosingRun(at session.Address) *stepRun {
 	return x.root
 }
 
-// add adds the next event of a step.
+// add adds the next event of a step. gone reports that the event is superseded.
 func (x *replayLog) add(ev *session.Event, gone bool) error {
 	at := ev.Address
 	r := x.lastRun[at]
@@ -179,7 +180,7 @@ func (x *replayLog) add(ev *session.Event, gone bool) error {
 	}
 	x.settleRequests(ev, fin)
 	switch {
-	case kind == mark.KindRequested: // a resumed step does not send that one again
+	case kind == mark.KindRequested: // a resumed step does not yield this mark again
 		if err := x.addRequest(ev); err != nil {
 			return err
 		}
@@ -206,8 +207,8 @@ func (x *replayLog) add(ev *session.Event, gone bool) error {
 	return nil
 }
 
-// withRoom is a list with room for one more: for as many as it has, since append makes room for a
-// quarter where it is long, and a long log would be copied often.
+// withRoom returns a list with room for one more element. It doubles the capacity, because append adds only a quarter
+// to a long list, and would copy it often.
 func withRoom[T any](list []T) []T {
 	if len(list) == cap(list) {
 		return slices.Grow(list, max(len(list), 8))
@@ -215,7 +216,7 @@ func withRoom[T any](list []T) []T {
 	return list
 }
 
-// beginRun opens a run.
+// beginRun adds a run that begins with an event. gone reports that the event is superseded.
 func (x *replayLog) beginRun(ev *session.Event, gone bool) *stepRun {
 	parent := x.enclosingRun(ev.Address)
 	if x.agent == "" && ev.Address.Parent() == "" {
@@ -223,7 +224,7 @@ func (x *replayLog) beginRun(ev *session.Event, gone bool) *stepRun {
 	}
 	r := x.newRun(parent, ev.Address, ev.Attempt)
 	if open := x.lastRun[ev.Address]; gone && open != nil && !open.isClosed() {
-		return r // the run was ended before it came to that step again, which goes on
+		return r // the earlier run of the step is still open, and continues
 	}
 	x.lastRun[ev.Address] = r
 	if ev.Mark.Kind == mark.KindStepStarted {
@@ -241,7 +242,7 @@ func (x *replayLog) beginRun(ev *session.Event, gone bool) *stepRun {
 	return r
 }
 
-// markInterrupted notes that all runs that have not ended were cut off.
+// markInterrupted counts an interruption of each run that was at work when its process ended.
 func (x *replayLog) markInterrupted() {
 	x.chargeUnanswered()
 	for _, r := range x.lastRun {
@@ -251,7 +252,7 @@ func (x *replayLog) markInterrupted() {
 	}
 }
 
-// finishRun ends a run with the next event.
+// finishRun ends a run. The next event that is added is the mark of its end.
 func (x *replayLog) finishRun(r *stepRun, fin *mark.StepFinished) {
 	r.to = int32(x.events.n)
 	if fin.Usage != nil {
@@ -263,14 +264,14 @@ func (x *replayLog) finishRun(r *stepRun, fin *mark.StepFinished) {
 		return
 	}
 	delete(x.lastRun, r.address)
-	if r.usage == nil || r.usage.reported != nil { // nobody asks what is in it
+	if r.usage == nil || r.usage.reported != nil { // its entries are not needed any more
 		clear(r.list)
 		*r.entries = entries{list: r.list[:0]}
 		x.free, r.entries = append(x.free, r.entries), nil
 	}
 }
 
-// countSuperseded counts a run at an address that does not count.
+// countSuperseded counts a superseded run at an address.
 func (r *stepRun) countSuperseded(at session.Address) {
 	m := r.ensureIndex()
 	if m.superseded == nil {
@@ -294,7 +295,7 @@ func (r *stepRun) supersededCount(at session.Address) int {
 	return r.index.superseded[at]
 }
 
-// appendEvent adds the next event of the recording as a word.
+// appendEvent adds the next event of the log to the run.
 func (r *stepRun) appendEvent(x *replayLog, ev *session.Event) {
 	w := entry{event: int32(x.events.n), otherAddress: ev.Address != r.address, onCancel: isCancellationEvent(ev)}
 	if !w.otherAddress {
@@ -312,15 +313,15 @@ func (r *stepRun) appendEvent(x *replayLog, ev *session.Event) {
 	r.list = append(r.list, w)
 }
 
-// isInterruptible reports whether a step is at work on its result after an event of its own. While it rests, or asks a
-// person, it is not.
+// isInterruptible reports whether a step works on its result after an event of its own. It does not work after its
+// answer, while it rests, or while it asks a person.
 func isInterruptible(ev *session.Event) bool {
 	return ev.Mark != nil && ev.Mark.Kind != mark.KindLimited && ev.Mark.Kind != mark.KindAsked
 }
 
-// consume takes what is at a place in the order out of the record.
+// consume marks the entry at an index as taken.
 func (r *stepRun) consume(place int) {
-	r.list[place].run = nil // a long log has many, which are garbage when their events were taken too
+	r.list[place].run = nil // so that the memory of the run can be freed
 	for r.list[place].consumed = true; r.firstLeft < len(r.list) && r.list[r.firstLeft].consumed; r.firstLeft++ {
 	}
 }
@@ -356,7 +357,7 @@ func (r *stepRun) nextRunAt(at session.Address) *stepRun {
 	return nil
 }
 
-// firstUnconsumed returns the first place of an address that was not taken; -1 if all were taken.
+// firstUnconsumed returns the first index in the list at an address that was not consumed; -1 if all were consumed.
 func (c *entries) firstUnconsumed(of map[session.Address][]int, at session.Address) int {
 	for places := of[at]; len(places) > 0; places = places[1:] {
 		if of[at] = places; !c.list[places[0]].consumed {
@@ -367,7 +368,7 @@ func (c *entries) firstUnconsumed(of map[session.Address][]int, at session.Addre
 	return -1
 }
 
-// nextEventAt is the place in the order of what the step said next at an address; -1 if it said no more.
+// nextEventAt returns the index of the next event of the step at an address; -1 if there is none.
 func (r *stepRun) nextEventAt(at session.Address) int {
 	switch {
 	case r.entries == nil:
@@ -385,7 +386,7 @@ func (r *stepRun) nextEventAt(at session.Address) int {
 	return -1
 }
 
-// entryOf is a place in the order; -1 if its event was handed up without the step.
+// entryOf returns an index of an entry; -1 if the event of the entry was delivered already.
 func (r *stepRun) entryOf(place int) int {
 	if place < 0 || r.log.events.at(r.list[place].event).owner == nil {
 		return -1
@@ -393,7 +394,8 @@ func (r *stepRun) entryOf(place int) int {
 	return place
 }
 
-// firstUnreplayed is the place in the recording of the first event that is still in the record; -1 if there is none.
+// firstUnreplayed returns the index in the log of the first event of the run that was not consumed; -1 if there is
+// none.
 func (r *stepRun) firstUnreplayed() int32 {
 	if r.entries == nil || r.firstLeft == len(r.list) || r.entryOf(r.firstLeft) < 0 {
 		return -1

@@ -11,22 +11,22 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// A resumed run books again what its steps used: those that have ended by their end
-// marks, those that go on by their answers. Branches do so side by side, or not at all
-// where a sibling has failed; so all of it is booked ahead. Some use is in neither: that
-// of attempts that are superseded, and of calls that were cut off. It was paid for, and
-// counts where it was used: each record has what was lost directly in its run.
+// A resumed run books the usage of its earlier part again. The usage of a step that has ended is
+// in the mark of its end, and that of a step that continues is in its answers. Parallel branches
+// book at the same time, and a branch may book nothing because another one has failed. So all of
+// this usage is booked ahead. Other usage is in neither place: that of superseded attempts, and of
+// calls that were cut off. It was paid for, so it counts where it was used: see runUsage.unaccounted.
 
-// usageReader returns what says what an answer in the log has used. Of one by an agent that
-// is not in the tree, such as a tool, only its event tells.
+// usageReader returns a function that computes the usage of a logged answer. If the author is no agent of the tree,
+// for example because a tool ran it, the usage comes from the event alone.
 func usageReader(tree *Tree, whole func(*session.Event) *session.Event,
 	prices budget.Prices) func(*session.Event) budget.Usage {
 	return func(ev *session.Event) budget.Usage {
 		if !Answers(ev) {
-			return budget.Usage{} // a callback's words
+			return budget.Usage{} // a callback has made it
 		}
 		if ev.UsageMetadata == nil && ev.Omitted > 0 {
-			ev = whole(ev) // then the length of its text tells
+			ev = whole(ev) // the length of its text gives the usage
 		}
 		a, ok := tree.Find(ev.Author).(Meter)
 		if ok {
@@ -41,8 +41,8 @@ func Answers(ev *session.Event) bool {
 	return ev.UsageMetadata != nil || ev.FinishReason != "" || ev.ModelVersion != ""
 }
 
-// reportedUsage is what an event says that a model has used. If its price is not known, it
-// is taken for the dearest one: a run with a limit of cost could not go on otherwise.
+// reportedUsage returns the usage that an event reports of a model. If the model has no known price, the highest
+// price counts, because otherwise a run with a cost limit could not continue.
 func reportedUsage(ev *session.Event, prices budget.Prices) budget.Usage {
 	if ev.UsageMetadata == nil || ev.Partial || ev.Mark != nil {
 		return budget.Usage{}
@@ -60,8 +60,8 @@ func reportedUsage(ev *session.Event, prices budget.Prices) budget.Usage {
 	return u
 }
 
-// addSuperseded counts what an event that is superseded has used. The end of a step has all
-// that its run used; what of it is counted already is taken off.
+// addSuperseded counts the usage of a superseded event. The mark at the end of a step has the usage of its whole run,
+// so the part that was counted before is subtracted.
 func (x *replayLog) addSuperseded(ev *session.Event, fin *mark.StepFinished) {
 	at, used := ev.Address, x.usageOf(ev)
 	if ev.Mark != nil && ev.Mark.Kind == mark.KindStepFinished {
@@ -76,8 +76,8 @@ func (x *replayLog) addSuperseded(ev *session.Event, fin *mark.StepFinished) {
 	x.addUnaccountedAt(at, used)
 }
 
-// addUnaccountedAt counts what was used at an address, and what nothing in the recording accounts for: in the run there, or else in
-// the nearest one around it.
+// addUnaccountedAt counts usage at an address that is in no entry of the log. It counts in the run at the address, or
+// else in the nearest run around it.
 func (x *replayLog) addUnaccountedAt(at session.Address, used budget.Usage) {
 	for used != (budget.Usage{}) {
 		switch r := x.lastRun[at]; {
@@ -86,7 +86,7 @@ func (x *replayLog) addUnaccountedAt(at session.Address, used budget.Usage) {
 			return
 		case r == nil:
 		case r.end == superseded:
-			r.addUnaccounted(used) // its own end takes that off
+			r.addUnaccounted(used) // the mark of its end subtracts it again
 		case !r.isClosed():
 			r.addUnaccounted(used)
 			return
@@ -95,8 +95,9 @@ func (x *replayLog) addUnaccountedAt(at session.Address, used budget.Usage) {
 	}
 }
 
-// addEarlierInterruptions counts the runs that do not count any more because an earlier resumption has found them cut off, and that
-// have told nothing of their use. The end of a run around them has it already.
+// addEarlierInterruptions counts the usage of runs that an earlier resumption has superseded because they were cut
+// off, and for which the log has no usage. If a superseded run around them has the mark of its end, that mark has
+// their usage already.
 func (x *replayLog) addEarlierInterruptions(tree *Tree) {
 	for _, r := range x.superseded {
 		s, ok := tree.Find(r.address.Agent()).(Spender)
@@ -114,7 +115,7 @@ func (x *replayLog) addEarlierInterruptions(tree *Tree) {
 	x.superseded = nil
 }
 
-// addUnaccounted adds what nothing in the record accounts for.
+// addUnaccounted adds usage that is in no entry of the run.
 func (r *stepRun) addUnaccounted(used budget.Usage) {
 	if used != (budget.Usage{}) {
 		s := r.markUsage()
@@ -133,7 +134,7 @@ func (r *stepRun) totalUsage() budget.Usage {
 	return r.usage.unaccounted.Add(r.entriesUsage())
 }
 
-// entriesUsage returns the usage of the answers and of the runs in a record.
+// entriesUsage returns the usage of the answers and of the inner runs that were not consumed.
 func (r *stepRun) entriesUsage() (sum budget.Usage) {
 	if r.usage == nil || r.entries == nil {
 		return sum
@@ -176,6 +177,7 @@ func (p Place) ChargeReplayed(b *budget.Meter) {
 	}
 }
 
+// chargeReplayed does what ChargeReplayed does, for a step whose run the log has.
 func (i *invocation) chargeReplayed(b *budget.Meter) {
 	r, rec := i.run.Replay, i.logged
 	r.mu.Lock()

@@ -26,14 +26,14 @@ type requestUsage struct {
 // both.
 func Requested(expected, unanswered budget.Usage) (*mark.Mark, error) {
 	var data mark.Requested
-	data.Usage, _ = json.Marshal(expected) // numbers: there is no error
+	data.Usage, _ = json.Marshal(expected) // cannot fail, because all fields are numbers
 	if unanswered != (budget.Usage{}) {
 		data.Unanswered, _ = json.Marshal(unanswered)
 	}
 	return mark.New(mark.KindRequested, data)
 }
 
-// addRequest notes that a request has left.
+// addRequest records a request that a step was about to send.
 func (x *replayLog) addRequest(ev *session.Event) error {
 	var data mark.Requested
 	if err := ev.Mark.Decode(&data); err != nil {
@@ -47,7 +47,8 @@ func (x *replayLog) addRequest(ev *session.Event) error {
 	return nil
 }
 
-// settleRequests takes the requests off the list whose usage an event has: those of its step, and those of agents in its tool calls.
+// settleRequests removes the requests whose usage an event has: the request of its step, and those of agents in its
+// tool calls.
 func (x *replayLog) settleRequests(ev *session.Event, fin *mark.StepFinished) {
 	q := x.requests[ev.Address]
 	switch {

@@ -22,12 +22,12 @@ func (p Place) WaitIdle(until time.Time) error {
 		c.pause()
 		defer c.resume()
 	}
-	until = until.Round(0) // on the clock on the wall, as the machine may sleep too
+	until = until.Round(0) // compare wall clocks, because the machine may sleep
 	begun, most := time.Now(), time.Until(until)
 	wait := func() (err error) {
 		for left := most; left > 0 && err == nil; {
 			err = sleep.For(p.ctx, min(left, time.Minute))
-			left = min(time.Until(until), most-time.Since(begun)) // the clock on the wall may be set back
+			left = min(time.Until(until), most-time.Since(begun)) // the wall clock may be set back
 		}
 		return err
 	}
@@ -45,13 +45,13 @@ func CanIdle(a agent.Agent) bool {
 
 // Clock measures and limits the time in which a step works. It stands still while anything in the step rests.
 type Clock struct {
-	outer pausable      // nil is none
-	limit time.Duration // 0 is none
+	outer pausable      // nil if there is none
+	limit time.Duration // 0 means no limit
 
 	mu     sync.Mutex
 	timer  *time.Timer
 	pauses int
-	since  time.Time // of the rest, or of the work
+	since  time.Time // when the present rest, or the present work, began
 	active time.Duration
 	paused time.Duration
 }
@@ -79,6 +79,7 @@ func WithClock(ctx context.Context, limit time.Duration, late func()) (context.C
 	return context.WithValue(ctx, pausableKey{}, c), c
 }
 
+// pause stops the clock and the clocks around it, unless another rest has stopped it already.
 func (c *Clock) pause() {
 	if c.outer != nil {
 		c.outer.pause()
@@ -91,10 +92,11 @@ func (c *Clock) pause() {
 	now := time.Now()
 	c.active, c.since = c.active+now.Sub(c.since), now
 	if c.timer != nil && !c.timer.Stop() {
-		c.timer = nil // it is late
+		c.timer = nil // late was called
 	}
 }
 
+// resume starts the clock again when no rest is left, and the clocks around it.
 func (c *Clock) resume() {
 	if c.outer != nil {
 		c.outer.resume()
@@ -119,14 +121,14 @@ func (c *Clock) Stop() time.Duration {
 		c.timer.Stop()
 		c.timer = nil
 	}
-	if c.pauses > 0 { // the step was left behind
+	if c.pauses > 0 { // the step was abandoned
 		return c.paused + time.Since(c.since)
 	}
 	return c.paused
 }
 
-// Branches are the steps that an agent runs at the same time. The clocks around them stand still while each of them that has
-// begun and not ended rests. A nil *Branches has no clock around it.
+// Branches are the steps that an agent runs at the same time. The clocks around them stand still while all branches
+// that have begun and not ended rest. A nil *Branches has no clock around it.
 type Branches struct {
 	outer pausable
 
@@ -154,6 +156,8 @@ func (b *Branches) End() { b.count(-1, 0) }
 func (b *Branches) pause()  { b.count(-1, 1) }
 func (b *Branches) resume() { b.count(1, -1) }
 
+// count changes the numbers of working and of resting branches. It pauses the outer clock when only resting branches
+// are left, and resumes it when one works again.
 func (b *Branches) count(working, resting int) {
 	if b == nil {
 		return
@@ -196,8 +200,8 @@ func (p Place) Begin(a agent.Agent) *agent.Work {
 	return inv.run.RunConfig.Pause.Begin(p.ctx, inv.fence, false)
 }
 
-// worksItself reports whether an agent does work itself: then what it runs is part of
-// that work.
+// worksItself reports whether an agent does work itself, and does not only run its sub-agents. The steps that such an
+// agent runs are part of its work.
 func worksItself(a agent.Agent) bool {
 	return len(a.SubAgents()) == 0 || agent.TypeOf(a) == agent.TypeLLM
 }

@@ -69,8 +69,7 @@ type failures struct {
 	superseded map[int64]bool
 }
 
-// failureAt is the end that event i says of a step which has failed; nil if it says
-// something else.
+// failureAt returns the data of event i if it is the mark at the end of a failed step, and otherwise nil.
 func (f *failures) failureAt(i int) *mark.StepFinished {
 	ev := f.events.At(i)
 	if ev.Mark == nil || ev.Mark.Kind != mark.KindStepFinished {
@@ -83,13 +82,13 @@ func (f *failures) failureAt(i int) *mark.StepFinished {
 	return fin
 }
 
-// supersedeFailure takes back the failure in which event i is the end of a step.
+// supersedeFailure supersedes a failure. Event i is the end of a step that failed by it.
 func (f *failures) supersedeFailure(i int) {
 	top := f.events.At(i).Address
 	j := f.failedStep(i)
 	at := f.events.At(j).Address
 	f.supersedeFailedOutput(j)
-	if j == i { // it was cut off by another one, perhaps when something in it had failed
+	if j == i { // another step cut it off, perhaps after a step inside it had failed
 		f.supersedeWithin(at, i)
 	}
 	for k := f.endStart(j); k < f.events.Len(); k++ {
@@ -104,7 +103,8 @@ func (f *failures) supersedeFailure(i int) {
 	}
 }
 
-// failedStep is the end of the step from which the failure comes whose end event i is.
+// failedStep returns the index of the end of the step that has caused a failure. Event i is the end of a step that
+// failed by it.
 func (f *failures) failedStep(i int) int {
 	top := f.events.At(i).Address
 	for at := session.Address(f.failureAt(i).At); at != "" && at != top && at.Under(top); at = at.Parent() {
@@ -122,7 +122,8 @@ func (f *failures) failedStep(i int) int {
 	return i
 }
 
-// endStart returns the place where a failed step began to end: for a loop, its stop record.
+// endStart returns the index of the event with which a failed step began to end. For a loop this is its stop record,
+// and otherwise event i, the end of the step.
 func (f *failures) endStart(i int) int {
 	at := f.events.At(i).Address
 	for j := i - 1; j >= 0; j-- {
@@ -138,14 +139,14 @@ func (f *failures) endStart(i int) int {
 	return i
 }
 
-// supersedeFailedOutput takes back what a step said last, whose end event i is, where it would fail
-// by that again: an answer of its model that was no good, what it came to, or a
-// question that nobody has answered in time. What it said before is still good.
+// supersedeFailedOutput supersedes the last output of a step, if the step would fail by it again. That is an answer
+// of its model, an event with [MetadataFailed], or a question that was not answered in time. Event i is the end of
+// the step. Its earlier output stays.
 func (f *failures) supersedeFailedOutput(i int) {
 	at := f.events.At(i).Address
 	a := f.tree.Find(at.Agent())
 	if a == nil || !isContinuer(a) {
-		return // it begins anew
+		return // it starts again
 	}
 	for j := i - 1; j >= 0; j-- {
 		ev := f.events.At(j)
@@ -165,8 +166,8 @@ func (f *failures) supersedeFailedOutput(i int) {
 	}
 }
 
-// supersedeWithin takes back the failures of what runs in a sequence or a parallel agent, up to
-// event i: those that end it.
+// supersedeWithin supersedes the failures of the steps of a sequence or a parallel agent before event i, if they end
+// that agent.
 func (f *failures) supersedeWithin(at session.Address, i int) {
 	a := f.tree.Find(at.Agent())
 	if a == nil || agent.TypeOf(a) != agent.TypeSequential && agent.TypeOf(a) != agent.TypeParallel {
@@ -188,9 +189,9 @@ func (f *failures) supersedeWithin(at session.Address, i int) {
 		done[ev.Address] = true
 		switch fin := f.failureAt(i); {
 		case fin == nil:
-			f.supersedeWithin(ev.Address, i) // nothing, if it has come to a good end
+			f.supersedeWithin(ev.Address, i) // does nothing if no step in it has failed
 		case skipper == nil || !skipper.Skips(ev.Address.Agent(), errorOf(fin)) ||
-			fin.At != "" && !session.Address(fin.At).Under(ev.Address): // it was cut off by another one
+			fin.At != "" && !session.Address(fin.At).Under(ev.Address): // another step cut it off
 			f.supersedeFailure(i)
 		}
 	}

@@ -12,21 +12,21 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Question is what a loop asks its judge about one version, once or several times, and once more when the loop has
-// gone back to the version. The agents that answer see what those of the first answer saw: the log before it, the
-// state and the loop as they were, and what their own step has added. So the answers are independent.
+// Question is a question of a loop to its judge about one version. The loop can ask it several times, and again after
+// it has gone back to the version. The answers are independent: the agents of each answer see the log before the
+// first answer, the state and the loop of that time, and what their own step has added.
 type Question struct {
 	first session.Address
 	loop  Loop
-	were  map[string]earlier // keys that answers have written, by their values before
-	state map[string]any     // of the version, if it is compared with another one
-	other map[string]any     // the state of that one; nil if nothing is compared
+	were  map[string]earlier // by key that an answer has written: the value before
+	state map[string]any     // of the version, if it is compared with another version
+	other map[string]any     // of the other version; nil if the question compares nothing
 }
 
 // earlier is the value of a key at an earlier time.
 type earlier struct {
 	value any
-	known bool // the key had one
+	known bool // the key had a value
 }
 
 // Question returns the question that the step at an address is the first to answer. It is for loops.
@@ -36,8 +36,8 @@ func (l *Loop) Question(first session.Address) *Question {
 	return q
 }
 
-// Compare makes the question one about two versions, of which it is given the states: for the agents that answer, the second
-// is the best. It is for loops.
+// Compare makes the question a comparison of two versions, whose states it is given. The agents that answer see the
+// second version as the best one. It is for loops.
 func (q *Question) Compare(state, other map[string]any) {
 	q.state, q.other, q.loop.Best = state, other, other
 }
@@ -53,8 +53,8 @@ func (q *Question) Sample(at session.Address, more bool) *Sample {
 	return s
 }
 
-// Swapped is like Sample for a question about two versions, and swaps them: the agents see the state of the second one, and the
-// first as the best.
+// Swapped does what Sample does for a question about two versions, and swaps them: the agents see the state of the
+// second version, and the first version as the best one.
 func (q *Question) Swapped(at session.Address, more bool) *Sample {
 	s, were := q.Sample(at, more), maps.Clone(q.were)
 	for key := range q.state {
@@ -69,8 +69,9 @@ func (q *Question) Swapped(at session.Address, more bool) *Sample {
 	return s
 }
 
-// Note takes down what an event of an answer is about to write, but for keys that sessions share: a log does not tell what
-// these were before it, so they stay as they are, as they do when a loop goes back to an earlier version. It is for loops.
+// Note records the present values of the keys that an event of an answer is about to write. It leaves out keys that
+// sessions share (app: and user:), because a log does not have their earlier values. These keys keep their present
+// values, as they do when a loop goes back to an earlier version. It is for loops.
 func (q *Question) Note(p Place, ev *session.Event) {
 	temp, _ := ev.CustomMetadata[MetadataTemp].(map[string]any)
 	for _, delta := range [...]map[string]any{ev.Actions.StateDelta, temp} {
@@ -92,18 +93,18 @@ type Sample struct {
 	More bool
 
 	pair bool                               // it compares two versions
-	loop *Loop                              // as the first answer's step saw it; nil for that step
-	were atomic.Pointer[map[string]earlier] // keys of other answers that this one has not written; nil for the first one
+	loop *Loop                              // as the step of the first answer saw it; nil for that step
+	were atomic.Pointer[map[string]earlier] // keys that other answers wrote and this one did not; nil for the first answer
 }
 
-// Wrote lets the agents of the step see the keys that an event of the step writes. It is for loops.
+// Wrote makes the keys that an event of the step writes visible to the agents of the step. It is for loops.
 func (s *Sample) Wrote(ev *session.Event) {
 	temp, _ := ev.CustomMetadata[MetadataTemp].(map[string]any)
 	s.shows(maps.Keys(ev.Actions.StateDelta))
 	s.shows(maps.Keys(temp))
 }
 
-// shows lets the agents of the step see keys as they are.
+// shows makes the present values of keys visible to the agents of the step.
 func (s *Sample) shows(keys iter.Seq[string]) {
 	if !s.Later() {
 		return
@@ -137,8 +138,8 @@ func (l *Loop) before(key string) (v earlier, hidden bool) {
 	return v, hidden
 }
 
-// AsAsked returns the nearest loop as the step's agents see it: for a later answer of the loop's judge, as it was for
-// the first one. It returns nil outside loops.
+// AsAsked returns the nearest loop as the step's agents see it. For a later answer of the loop's judge this is the
+// loop at the time of the first answer. It returns nil outside loops.
 func (p Place) AsAsked() *Loop {
 	l := p.Loop()
 	if l != nil && l.Sample.Later() {
@@ -160,9 +161,10 @@ func (p Place) Sample() (s *Sample) {
 // Later reports whether the answer is not the first one.
 func (s *Sample) Later() bool { return s != nil && s.loop != nil }
 
-// Events returns the log as the step's agents see it: all of it, or for a later answer of a judge the events before
-// the first answer and those of the own step. Who compares two versions sees the events before the loop, and not the one that
-// made one of the two.
+// Events returns the log as the step's agents see it. That is the whole log, unless the step gives a later answer of
+// a judge. Then it is the log before the first answer, and the events of the own step. If the answer compares two
+// versions, it is the log before the loop, and the events of the own step, so the agents do not see how one of the
+// versions was made.
 func (p Place) Events() session.Events {
 	evs := p.ctx.Session().Events()
 	for l := p.Loop(); l != nil; l = l.Outer {
@@ -173,7 +175,7 @@ func (p Place) Events() session.Events {
 	return evs
 }
 
-// of returns the events that an answer of a judge is about, and its own.
+// of returns the events that the agents of a later answer see: see [Place.Events].
 func (s *Sample) of(evs session.Events, run string, loop session.Address) session.Events {
 	n, cut := evs.Len(), -1
 	for i := n - 1; i >= 0; i-- {
@@ -197,7 +199,7 @@ func (s *Sample) of(evs session.Events, run string, loop session.Address) sessio
 	return seen
 }
 
-// answerEvents are the first events of a log and some later ones.
+// answerEvents is a log that has the first events of another log, and then some of its later events.
 type answerEvents struct {
 	session.Events
 	cut int
@@ -224,7 +226,7 @@ func (e *answerEvents) All() iter.Seq[*session.Event] {
 // steps that answered first, for the innermost loop first.
 const metadataSample = "refrain:sample"
 
-// stamp notes in an event which questions it answers.
+// stamp notes in an event which questions of judges it answers.
 func (l *Loop) stamp(ev *session.Event) {
 	var firsts []any
 	for ; l != nil; l = l.Outer {
@@ -237,9 +239,10 @@ func (l *Loop) stamp(ev *session.Event) {
 	}
 }
 
-// Hides reports whether an event of a log is hidden from the step's agents, because it belongs to one of several answers of
-// a judge. Of the answers about a version others see the last one, whose values are in the state, but none that was given
-// after the loop went back to the version.
+// Hides reports whether the i-th event of a log is hidden from the step's agents, because it belongs to an answer of
+// a judge. The agents see the events of their own answer. Of several other answers about a version they see only the
+// last one, because the state has its values. They never see an answer that was given after the loop went back to the
+// version.
 func (p Place) Hides(evs session.Events, i int) bool {
 	ev := evs.At(i)
 	firsts, _ := ev.CustomMetadata[metadataSample].([]any)
@@ -277,7 +280,8 @@ func answerOf(at session.Address, first string) (step string, ok bool) {
 	return first + number, number == "" || number[0] == '#'
 }
 
-// supersededAnswer reports whether another step has answered after the one to which the i-th event belongs.
+// supersededAnswer reports whether another step has answered the question after the step to which the i-th event
+// belongs.
 func supersededAnswer(evs session.Events, i int, first, step string) bool {
 	loop, run := session.Address(first).Parent(), evs.At(i).InvocationID
 	for j := i + 1; j < evs.Len(); j++ {

@@ -19,7 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-func init() { driver.Run = Run } // agent.Custom.Run is this
+func init() { driver.Run = Run } // agent.Custom.Run calls it
 
 // Run runs an agent as a step under ctx. An agent that runs others calls this function or their
 // Run method, which does the same for every agent of this project. An error of the agent is
@@ -39,44 +39,43 @@ func Run(ctx agent.InvocationContext, a agent.Agent) iter.Seq2[*session.Event, e
 	}
 }
 
-// StepConfig says what a [Step] runs, and where.
+// StepConfig is what a [Step] runs, and where.
 type StepConfig struct {
 	// Agent is the agent to run.
 	Agent agent.Agent
 	// Branch is the branch of its events; empty means the branch of the context.
 	Branch string
-	// Loop is the loop that the step belongs to. The step's address is below Loop.IterationAddress as it is
-	// when the step runs. It is for loop agents.
+	// Loop is the loop that the step belongs to. It is for loop agents. A run of the step gets an address below the
+	// present value of Loop.IterationAddress.
 	Loop *Loop
 	// Tree is the tree of the step and all below it; nil means the tree of the context.
 	Tree *Tree
 	// Budget is the budget of all model calls of the step, a child of [Place.Budget]; nil means
 	// that budget itself.
 	Budget *budget.Meter
-	// Grace is how long a run of the step can take to end after its context has ended or yield
-	// has returned false. Then the run is left behind: its later writes and events have no
-	// effect. For this the agent runs in a goroutine of its own, and yield in the goroutine that runs
-	// the step. An [Inline] agent runs there too, and its own steps have the grace. Each run sees the
-	// loops around it as they are when it begins. A step that was left behind cannot run again: it
-	// fails. 0 waits without limit.
+	// Grace is how long a run of the step can take to end after its context has ended or yield has returned false.
+	// After that the step abandons the run: later writes and events of the run have no effect, and the step fails if
+	// it runs again. 0 waits without limit. A step with a grace runs its agent in a goroutine of its own, and yield in
+	// the goroutine of its caller. An [Inline] agent runs in the goroutine of the caller too, and its own steps have
+	// the grace. Each run sees the loops around it as they were when the run began.
 	Grace time.Duration
 }
 
-// Step runs one agent under a context: once, or again and again, such as in each iteration of a
-// loop. Only one run may be under way. The agent's context is valid until its run ends; the
-// next run uses it again.
+// Step runs one agent under a context. It can run the agent several times, for example in each iteration of a loop,
+// but only one run at a time. The context of the agent is valid until its run ends, because the next run may use it
+// again.
 type Step struct {
 	cfg         StepConfig
-	base        Base // of the agent; empty for one that has a Run of its own
+	base        Base // of the agent; empty for an agent with its own Run method
 	parent      *invocation
 	info        *stepInfo       // set by the first run
 	fence       *fence          // nil if neither the step nor anything around it can be abandoned
-	loop        *Loop           // of the current run, or of the next; nil if the step is in none
+	loop        *Loop           // of the current run, or of the next; nil outside loops
 	goroutine   *agentGoroutine // nil without a grace
 	inlineGrace bool            // the agent runs in the goroutine of the step's caller and gives the grace to its steps
 	inv         *invocation
-	ownContext  bool                             // inv has a context of its own, for one run
-	meter       *budget.Meter                    // what its runs use; nil if the run writes no marks
+	ownContext  bool                             // inv has the context of one run, so no other run uses it
+	meter       *budget.Meter                    // counts the usage of the step's runs; nil if the run writes no marks
 	batching    batching                         // which of its marks can be stored with the event after them
 	emit        func(*session.Event, error) bool // (*Step).emitEvent, bound once
 	current     currentRun
@@ -97,16 +96,16 @@ type currentRun struct {
 type StepResult struct {
 	// Err is the failure of the step, or nil.
 	Err error
-	// ConsumerLeft reports that the consumer stopped listening, although the context had not ended:
-	// return at once and yield nothing more.
+	// ConsumerLeft reports that the consumer has stopped listening, although the context had not ended. The caller
+	// must return at once and yield nothing more.
 	ConsumerLeft bool
-	// Exit is the last event that asked to leave a loop and was not refused.
+	// Exit is the last event that asked to leave a loop, if the loop did not refuse the request.
 	Exit *session.Event
-	// LastOutput is the last whole event with text or data; see [session.Event.Speaks].
+	// LastOutput is the last event with text or data that is not partial; see [session.Event.Speaks].
 	LastOutput *session.Event
-	// Output is the whole event with text or data that is the step's answer; see [session.Answer].
+	// Output is the event with text or data that is the step's answer. It is not partial; see [session.Answer].
 	Output *session.Event
-	// Abandoned reports that the step did not end within its grace and was left behind.
+	// Abandoned reports that the step did not end within its grace, and does not wait for its agent any more.
 	Abandoned bool
 	// Recorded is the mark with the end of the step, if it finished in an earlier part of the
 	// run. It is nil if the step ran now.
@@ -120,7 +119,7 @@ type StepResult struct {
 func NewStep(ctx agent.InvocationContext, cfg StepConfig) *Step {
 	s := &Step{cfg: cfg, parent: parentInvocation(ctx), loop: cfg.Loop}
 	s.fence = s.parent.fence
-	if cfg.Grace > 0 { // it shares nothing that changes when others run on
+	if cfg.Grace > 0 { // an abandoned agent must not see the loops around it change
 		s.goroutine = newAgentGoroutine(s.parent)
 		s.parent = s.parent.copy(s.parent.Context)
 		s.parent.loop = s.parent.loop.snapshot()
@@ -129,7 +128,7 @@ func NewStep(ctx agent.InvocationContext, cfg StepConfig) *Step {
 	switch a := cfg.Agent.(type) {
 	case *agent.Custom:
 		s.base = Base{cfg: a.Config(), self: a}
-	case baser: // one that embeds another agent may have a Run of its own
+	case baser: // an agent that embeds another one may have its own Run method
 		if b := a.base(); b != nil && identity.Same(b.self, a) {
 			s.base = *b
 		}
@@ -142,7 +141,8 @@ func NewStep(ctx agent.InvocationContext, cfg StepConfig) *Step {
 	return s
 }
 
-// StepRun holds the details of one run of a step. A zero field means what [Step.Run] does.
+// StepRun holds the details of one run of a step. For a field with its zero value, [Step.RunAs] does what [Step.Run]
+// does.
 type StepRun struct {
 	// Address is the step's address.
 	Address session.Address
@@ -151,13 +151,12 @@ type StepRun struct {
 	// Context limits the run. It must be derived from the step's own context; nil means that
 	// context.
 	Context context.Context
-	// TimeoutErr is the cause with which Context ends when the run's own time is over, for a step
-	// with a grace. From then on the run changes nothing, and of its events only the marks of
-	// its end are passed on. Abandoned is the error of a run that is left behind after that.
+	// TimeoutErr is the cause with which Context ends when the time limit of the run is over. It is for a step with a
+	// grace. After that the run changes nothing, and RunAs passes on only its marks. AbandonErr is the error of a run
+	// that the step abandons after the time limit.
 	TimeoutErr, AbandonErr error
-	// Finished gets the data of the mark that the step has finished, for a caller who adds to it:
-	// the mark is yielded without data then. It is for one run only. A step that was left behind
-	// yields a mark that is complete.
+	// Finished receives the data of the mark that ends the step, so that the caller can add to them. The step then
+	// yields the mark without data. Use it for one run only. An abandoned step yields the mark with its data.
 	Finished *mark.StepFinished
 	// Work is what an [agent.Pause] waits for until the caller calls its Done. If Work is nil
 	// the step counts itself as working.
@@ -171,7 +170,7 @@ type StepRun struct {
 // is valid until the step's next run.
 func (s *Step) RunAs(in *StepRun, yield func(*session.Event) bool) *StepResult {
 	if s.goroutine != nil {
-		if s.goroutine.wasAbandoned { // its agent may still use what a run sets
+		if s.goroutine.wasAbandoned { // the abandoned agent may still use the fields that a run sets
 			at := cmp.Or(in.Address, session.Address(s.cfg.Agent.Name()))
 			return &StepResult{Err: &agent.StepError{Address: at, Err: errAbandoned}}
 		}
@@ -186,6 +185,7 @@ func (s *Step) Run(yield func(*session.Event) bool) StepResult {
 	return *s.RunAs(&StepRun{}, yield)
 }
 
+// run replays the step if it has finished in the log of a resumed run. Otherwise it runs the agent.
 func (s *Step) run(in *StepRun, yield func(*session.Event) bool) *StepResult {
 	s.begin(in, yield)
 	switch rec := s.inv.logged; {
@@ -201,7 +201,7 @@ func (s *Step) run(in *StepRun, yield func(*session.Event) bool) *StepResult {
 	return &s.current.result
 }
 
-// runNow calls work, unless the run is about to pause.
+// runNow runs the agent. If the agent works itself, a pause waits until it has ended.
 func (s *Step) runNow() {
 	if s.inv.work == nil && s.parent.run.RunConfig.Pause != nil && worksItself(s.cfg.Agent) {
 		s.runPausable()
@@ -210,7 +210,7 @@ func (s *Step) runNow() {
 	}
 }
 
-// runPausable is workNow for a step that a pause waits for.
+// runPausable runs the agent of a step that a pause waits for. If the run is about to pause, the agent does not run.
 func (s *Step) runPausable() {
 	s.inv.work = s.parent.run.RunConfig.Pause.Begin(s.inv, s.fence, s.parent.foreign)
 	defer s.inv.work.Done()
@@ -219,7 +219,7 @@ func (s *Step) runPausable() {
 	}
 }
 
-// runAgent runs the agent.
+// runAgent runs the agent, between two marks if the run writes them.
 func (s *Step) runAgent() {
 	if s.parent.run.Marks {
 		s.runMarked()
@@ -228,12 +228,11 @@ func (s *Step) runAgent() {
 	}
 }
 
-// begin prepares the agent's context. Everything in it that a run changes is
-// set here.
+// begin prepares the context of the agent for a run. It sets every field that differs between runs.
 func (s *Step) begin(in *StepRun, yield func(*session.Event) bool) {
 	p, inv := s.parent, s.inv
-	// A request that has ended, or an abandoned step, may still read its context from a goroutine of its own. So the
-	// context of such a run is never used again.
+	// A goroutine of an ended request or of an abandoned step may still read the context of its run. So no other run
+	// uses such a context.
 	if inv == nil || s.ownContext || in.Context != nil || s.goroutine != nil || p.run.RunConfig.Observer != nil {
 		if s.info == nil {
 			s.info = s.newInfo()
@@ -272,7 +271,7 @@ func (s *Step) begin(in *StepRun, yield func(*session.Event) bool) {
 	}
 }
 
-// newInfo returns what the runs of the step share.
+// newInfo returns the data that all runs of the step share.
 func (s *Step) newInfo() *stepInfo {
 	p := s.parent
 	info := &stepInfo{
@@ -296,11 +295,11 @@ func (s *Step) execute() {
 			return
 		}
 		if v := recover(); v != nil {
-			s.current.stopped = false // even after an error: the panic is the worse news
+			s.current.stopped = false // the panic replaces an earlier error
 			s.stopWith(agent.PanicOf(v))
 		}
 	}()
-	if s.inv.logged == nil { // in a loop whose steps say nothing, marks alone fill the log
+	if s.inv.logged == nil { // in a loop whose steps yield no events, marks alone fill the log
 		if err := s.inv.checkLogLimit(0); err != nil {
 			s.stopWith(err)
 			return
@@ -312,7 +311,7 @@ func (s *Step) execute() {
 		s.runInGoroutine()
 	}
 	if !s.current.stopped {
-		s.stopIfCanceled() // it may have ended because of the context, without a word
+		s.stopIfCanceled() // the agent may have returned without an error because the context ended
 	}
 }
 
@@ -328,7 +327,8 @@ func (s *Step) body(yield func(*session.Event, error) bool) {
 	}
 }
 
-// rangeEvents ranges over what an agent's Run has returned.
+// rangeEvents ranges over the events that a Run method has returned. It yields an error if the method has returned
+// nil.
 func rangeEvents(seq iter.Seq2[*session.Event, error], yield func(*session.Event, error) bool) {
 	if seq == nil {
 		yield(nil, errors.New("Run returned no sequence; it must not return nil"))
@@ -337,7 +337,7 @@ func rangeEvents(seq iter.Seq2[*session.Event, error], yield func(*session.Event
 	seq(yield)
 }
 
-// emitEvent takes a pair from the agent.
+// emitEvent handles an event or an error that the agent yields. It returns false if the agent must return.
 func (s *Step) emitEvent(ev *session.Event, err error) bool {
 	if s.pastDeadline() {
 		s.stopIfCanceled()
@@ -346,7 +346,7 @@ func (s *Step) emitEvent(ev *session.Event, err error) bool {
 	if s.current.stopped {
 		if s.canceled() && ev != nil && ev.Mark != nil {
 			if ev = s.resolveEvent(ev); ev != nil {
-				s.deliver(ev) // how it ended is for the log, canceled or not
+				s.deliver(ev) // the log records the end of a canceled step too
 			}
 		}
 		return false
@@ -354,7 +354,7 @@ func (s *Step) emitEvent(ev *session.Event, err error) bool {
 	if ev != nil {
 		if ev.Mark != nil {
 			if s.isReplayed(ev) && ev != At(s.inv).Recorded() {
-				return s.stopIfCanceled() // a mark is a fact: once is enough
+				return s.stopIfCanceled() // the mark was yielded before; do not yield it twice
 			}
 			if ev.Mark.Joins && !s.batching.passThrough {
 				ev.Mark.Joins = false
@@ -375,7 +375,7 @@ func (s *Step) emitEvent(ev *session.Event, err error) bool {
 	return s.stopIfCanceled()
 }
 
-// deliver hands an event on and takes note of it.
+// deliver yields an event to the consumer and records it in the result. It returns false if the step must end.
 func (s *Step) deliver(ev *session.Event) bool {
 	ok := s.yieldEvent(ev)
 	if !ok {
@@ -384,7 +384,7 @@ func (s *Step) deliver(ev *session.Event) bool {
 			s.current.result.Err = context.Cause(s.inv.Context)
 		}
 	}
-	if s.goroutine != nil { // the consumer's context is the one around the run's own
+	if s.goroutine != nil { // the consumer has the parent's context, not that of the run
 		if s.current.result.ConsumerLeft = !ok && s.parent.Context.Err() == nil; ev.Mark != nil && !s.current.result.ConsumerLeft {
 			s.goroutine.trackOpenSteps(ev)
 		}
@@ -422,8 +422,8 @@ func (s *Step) yieldEvent(ev *session.Event) bool {
 	return ok
 }
 
-// isLaterInLog reports whether an event comes after another one in the log. Where a
-// run is resumed they may come in another order.
+// isLaterInLog reports whether an event comes after another one in the log. A resumed run may yield them in another
+// order.
 func isLaterInLog(ev, other *session.Event) bool {
 	return other == nil || ev.Seq == 0 || ev.Seq > other.Seq
 }
@@ -431,17 +431,17 @@ func isLaterInLog(ev, other *session.Event) bool {
 // canceled reports whether the step ended because its context did.
 func (s *Step) canceled() bool { return s.inv.Context.Err() != nil && !s.current.result.ConsumerLeft }
 
-// stopIfCanceled ends the step if its context is over.
+// stopIfCanceled ends the step if its context has ended. It returns true if the step goes on.
 func (s *Step) stopIfCanceled() bool { return s.inv.Context.Err() == nil || s.stopCanceled() }
 
-// stopCanceled ends the step, as its context is over.
+// stopCanceled ends the step because its context has ended. It returns false.
 func (s *Step) stopCanceled() bool {
 	s.stopWith(context.Cause(s.inv.Context))
 	return false
 }
 
-// stopWith ends the step with an error. Under a canceled context whatever fails
-// does so because of that, but for a panic.
+// stopWith ends the step with an error, unless the step has ended. If the context has ended too, the error is the
+// cause of the context, except after a panic.
 func (s *Step) stopWith(err error) {
 	if s.current.stopped {
 		return
@@ -463,17 +463,17 @@ func (s *Step) isBelow(ev *session.Event) bool {
 	return len(ev.Address) > len(own) && ev.Address.Under(own)
 }
 
-// isReplayed reports whether an event is in the log and not yielded for the first time,
-// be it in this process or in one that the run was resumed from.
+// isReplayed reports whether the log has an event, and a step has yielded it before, in this process or in one that
+// the run was resumed from.
 func (s *Step) isReplayed(ev *session.Event) bool {
 	return ev.Seq != 0 && !s.inv.run.Replay.isPending(ev)
 }
 
-// setOrigin says on an event where it comes from. The step that is nearest to the
-// event does it; those above see an address below their own and leave it.
+// setOrigin writes the origin of an event into it: author, invocation, branch, address, iteration and attempt. The
+// step that yields the event does it. The steps above find an address below their own and leave the event as it is.
 func (s *Step) setOrigin(ev *session.Event) *session.Event {
 	own := s.inv.address
-	if ev.Seq != 0 { // said again by an agent that keeps its events, or those of another one: its own word now
+	if ev.Seq != 0 { // the agent yields a logged event again: treat a copy of it as a new event
 		again := *ev
 		again.Seq, again.ID, again.Timestamp, again.InvocationID, again.Branch = 0, "", time.Time{}, "", ""
 		ev = &again

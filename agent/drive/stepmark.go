@@ -12,13 +12,13 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// runMarked calls execute between two marks.
+// runMarked runs the agent between the marks of its start and its end.
 func (s *Step) runMarked() {
 	if s.current.started.IsZero() {
 		s.current.started = time.Now()
 	}
 	before, doubts := s.meter.Used(), s.trackCalls()
-	if s.inv.logged != nil && agent.TypeOf(s.cfg.Agent) != agent.TypeLoop { // it calls ChargeReplayed itself
+	if s.inv.logged != nil && agent.TypeOf(s.cfg.Agent) != agent.TypeLoop { // a loop calls ChargeReplayed itself
 		s.inv.chargeReplayed(s.inv.budget)
 	}
 	if s.mark(mark.KindStepStarted, nil, s.current.started) {
@@ -27,7 +27,7 @@ func (s *Step) runMarked() {
 	if s.current.result.ConsumerLeft || s.current.result.Abandoned || s.inv.run.Replay.Err() != nil {
 		return
 	}
-	if s.inv.logged != nil { // if nobody has
+	if s.inv.logged != nil { // unless the agent has called ChargeReplayed
 		s.inv.chargeReplayed(s.inv.budget)
 	}
 	if rec := s.inv.logged; rec != nil && !s.passUnreplayed(rec) {
@@ -40,7 +40,7 @@ func (s *Step) runMarked() {
 		note(&fin, s.current.result.Err)
 	}
 	if used := s.meter.Used().Sub(before); used != (budget.Usage{}) {
-		fin.Usage, _ = json.Marshal(used) // numbers: there is no error
+		fin.Usage, _ = json.Marshal(used) // cannot fail, because all fields are numbers
 	}
 	if s.current.endData != nil {
 		*s.current.endData = fin
@@ -50,7 +50,8 @@ func (s *Step) runMarked() {
 	s.mark(mark.KindStepFinished, fin, s.current.result.Ended)
 }
 
-// mark yields a mark of the step. It is stored at once, so that its time need not be read again.
+// mark yields a mark of the step with the time at, so that the store need not read the clock. It returns false if the
+// step must end.
 func (s *Step) mark(kind mark.Kind, data any, at time.Time) bool {
 	m := new(eventWithMark)
 	m.Timestamp = at
@@ -69,7 +70,7 @@ func (s *Step) mark(kind mark.Kind, data any, at time.Time) bool {
 	return ev != nil && s.deliver(ev)
 }
 
-// eventWithMark is an event with its mark: there are two for each step, and one allocation for each.
+// eventWithMark is an event together with its mark, so that both need only one allocation. Each step has two of them.
 type eventWithMark struct {
 	session.Event
 	Mark mark.Mark
@@ -78,18 +79,18 @@ type eventWithMark struct {
 // batching says which marks of a step can be stored together with the event after them: see
 // [mark.Mark.Joins].
 type batching struct {
-	// passThrough: the agent hands on what its steps say, and does nothing else in between. Any
-	// other agent can have done something by the time that its next event comes, so a mark
-	// that passes through it is stored at once.
+	// passThrough: the agent yields the events of its steps, and does nothing else in between. Any other agent can
+	// have an effect before its next event, so a mark that passes through it is stored at once.
 	passThrough bool
-	// afterStart: what follows the start of the step is another mark.
+	// afterStart: the step has no effect between the mark of its start and its next event.
 	afterStart bool
-	// beforeRequest: what follows the start of the step is the mark of a request, and then its answer.
+	// beforeRequest: the event after the mark of the step's start is the mark of a request.
 	beforeRequest bool
-	// afterEnd: nothing that the step does has an effect before its next event.
+	// afterEnd: the step has no effect between any of its marks and the next event.
 	afterEnd bool
 }
 
+// marksToBatch returns which marks of the step can be stored together with the event after them.
 func (s *Step) marksToBatch() batching {
 	switch agent.TypeOf(s.cfg.Agent) {
 	case agent.TypeLoop, agent.TypeSequential, agent.TypeParallel:
@@ -99,6 +100,6 @@ func (s *Step) marksToBatch() batching {
 		return batching{afterStart: true, beforeRequest: true}
 	}
 	b, ok := s.cfg.Agent.(Brief)
-	brief := ok && s.base.self != nil && s.base.hasNoCallbacks() && b.Brief() // its callbacks may not be
+	brief := ok && s.base.self != nil && s.base.hasNoCallbacks() && b.Brief() // a callback can have an effect
 	return batching{afterStart: brief, afterEnd: brief}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// findRun looks up what the log has of the run that is about to begin.
+// findRun looks up the run that is about to begin in the log of a resumed run.
 func (s *Step) findRun(around *stepRun) {
 	inv := s.inv
 	rec, again, skipped := inv.run.Replay.beginRun(around, inv.address)
@@ -26,8 +26,8 @@ func (s *Step) findRun(around *stepRun) {
 	inv.logged, s.current.unreplayed = rec, skipped
 }
 
-// failOutOfOrder ends a step that begins before the one around it has come to all that it
-// did before: something was skipped.
+// failOutOfOrder ends a step that begins too early: the step around it runs one thing at a time, and has not yet
+// repeated a logged event that comes before this step. It returns false if the step may begin.
 func (s *Step) failOutOfOrder() bool {
 	if s.parent.agent == nil || !isSequential(s.parent.agent) || s.parent.Err() != nil {
 		return false
@@ -39,14 +39,15 @@ func (s *Step) failOutOfOrder() bool {
 	return s.failMissing(next, now)
 }
 
-// isBeside reports whether an address is that of a step beside this one, which the parent still has.
+// isBeside reports whether an address is that of another step of this step's parent, which still has the agent of
+// that step.
 func (s *Step) isBeside(at session.Address) bool {
 	return at.Parent() == s.inv.address.Parent() && at.Agent() != s.inv.address.Agent() &&
 		slices.ContainsFunc(s.parent.agent.SubAgents(), func(sub agent.Agent) bool { return sub.Name() == at.Agent() })
 }
 
-// resolveEvent is an event that the step's agent has yielded, as it is handed on; nil
-// ends the step.
+// resolveEvent returns the event to pass on for an event that the step's agent has yielded. In a resumed run this is
+// the logged event, if there is one. It returns nil if the step must end.
 func (s *Step) resolveEvent(ev *session.Event) *session.Event {
 	rec := s.inv.logged
 	if rec != nil && ev.Seq != 0 && ev == At(s.inv).Recorded() {
@@ -55,13 +56,13 @@ func (s *Step) resolveEvent(ev *session.Event) *session.Event {
 	}
 	below := s.isBelow(ev)
 	if below && s.batching.passThrough && ev.Seq == 0 {
-		return ev // the step below has stamped it and made it plain, and it is as it was
+		return ev // the step below has set its origin and normalized it
 	}
 	if !below || s.isReplayed(ev) {
 		ev = s.setOrigin(ev)
 	}
 	if !below || !s.batching.passThrough {
-		if err := ev.Normalize(); err != nil { // before anybody else sees it
+		if err := ev.Normalize(); err != nil { // before other code reads it
 			s.stopWith(err)
 			return nil
 		}
@@ -84,7 +85,7 @@ func (s *Step) resolveEvent(ev *session.Event) *session.Event {
 	case s.inv.Context.Err() == nil:
 		s.stopWith(s.inv.run.Replay.diverge(err))
 		return nil
-	case ev.Mark == nil: // said because it is canceled
+	case ev.Mark == nil: // yielded because the step is canceled
 		s.stopIfCanceled()
 		return nil
 	default:
@@ -94,7 +95,8 @@ func (s *Step) resolveEvent(ev *session.Event) *session.Event {
 	return known
 }
 
-// prepareEvent takes an event of the step that is not in the log yet; nil ends the step.
+// prepareEvent runs the callbacks on an event of the step that is not in the log, and checks the limits. It returns
+// nil if the step must end.
 func (s *Step) prepareEvent(ev *session.Event) *session.Event {
 	if ev = s.callOnEvent(ev); ev == nil {
 		return nil
@@ -111,8 +113,8 @@ func (s *Step) prepareEvent(ev *session.Event) *session.Event {
 	return ev
 }
 
-// metadataCanceled marks an event that its step yielded when it was canceled. A resumed step
-// may yield another.
+// metadataCanceled is a key of the CustomMetadata of an event that its step yielded after it was canceled. A resumed
+// step may yield another event instead.
 const metadataCanceled = "refrain:canceled"
 
 func (s *Step) annotateCancel(ev *session.Event) {
@@ -122,7 +124,8 @@ func (s *Step) annotateCancel(ev *session.Event) {
 	Annotate(ev, metadataCanceled, true)
 }
 
-// failMissing ends a step that leaves out what it did before, unless that is nil.
+// failMissing ends a step that has left out the logged event next. what says what the step did instead. It returns
+// false if next is nil.
 func (s *Step) failMissing(next *session.Event, what string) bool {
 	if next == nil {
 		return false
@@ -131,9 +134,10 @@ func (s *Step) failMissing(next *session.Event, what string) bool {
 	return true
 }
 
-// passUnreplayed takes what a step did before that it has not come to again. Only one that was
-// cut off, or in which one of several at once has failed, can leave something: that
-// happened, and is handed up as it was. It returns false if the run diverges, or ends.
+// passUnreplayed handles the logged events of the step that the resumed run has not reached. If the run is canceled
+// they stay where they are. If the step has failed, because its own context ended or one of several parallel steps
+// failed, it yields them as they are in the log. In any other case the run diverges. It returns false if the run
+// diverges or the consumer stops.
 func (s *Step) passUnreplayed(rec *stepRun) bool {
 	r := s.inv.run.Replay
 	failed := s.current.result.Err != nil && s.parent.stepContext.Err() == nil
@@ -163,11 +167,11 @@ func (s *Step) Replay(in *StepRun, yield func(*session.Event) bool) (res *StepRe
 	return s.RunAs(in, yield), true
 }
 
-// replay hands up what the step said and ends it as it ended.
+// replay yields the logged events of a finished step, and sets its logged result.
 func (s *Step) replay(rec *stepRun) {
 	r, fin := s.inv.run.Replay, new(mark.StepFinished)
 	if end := r.deliver(rec, rec.to); end != nil {
-		_ = end.Mark.Decode(fin) // the recording could
+		_ = end.Mark.Decode(fin) // cannot fail, because the log has decoded it before
 	}
 	s.chargeUsage(fin.Usage)
 	for i := rec.from; i <= rec.to; i++ {
@@ -179,7 +183,7 @@ func (s *Step) replay(rec *stepRun) {
 	s.current.result.Recorded, s.current.result.Err = fin, errorOf(fin)
 }
 
-// chargeUsage counts again what was used in an earlier part of the run.
+// chargeUsage books the usage of the step in an earlier part of the run.
 func (s *Step) chargeUsage(usage json.RawMessage) {
 	if usage == nil {
 		return
@@ -190,7 +194,7 @@ func (s *Step) chargeUsage(usage json.RawMessage) {
 	}
 }
 
-// describe names an event in few words.
+// describe returns a short text that names an event.
 func describe(ev *session.Event) string {
 	if ev.Mark != nil {
 		return fmt.Sprintf("%s of %s", ev.Mark.Kind, ev.Address)
@@ -202,8 +206,8 @@ func describe(ev *session.Event) string {
 	return what
 }
 
-// compareReplayed holds what a step says again against what the log has. It does not
-// look at what is new by nature, such as times and numbers.
+// compareReplayed compares an event that a step yields again with the logged one. It ignores fields that differ in
+// every run, such as times and sequence numbers. It returns nil if the events match.
 func compareReplayed(recorded, said *session.Event) *agent.DivergedError {
 	if sameMark(recorded, said) {
 		return nil
@@ -218,7 +222,8 @@ func compareReplayed(recorded, said *session.Event) *agent.DivergedError {
 	return &agent.DivergedError{Address: recorded.Address, Recorded: string(a), Said: string(b)}
 }
 
-// sameMark compares two events that are marks only, as most are.
+// sameMark reports whether two events have the same mark and nothing else. Most events of a log are marks, and this
+// is faster than to compare JSON.
 func sameMark(a, b *session.Event) bool {
 	bare := func(ev *session.Event) bool {
 		return ev.Mark != nil && ev.Content == nil && ev.Actions.StateDelta == nil && ev.Actions.Exit == nil &&
@@ -228,8 +233,8 @@ func sameMark(a, b *session.Event) bool {
 		a.Mark.Kind == b.Mark.Kind && bytes.Equal(a.Mark.Data, b.Mark.Data)
 }
 
-// stableJSON is an event as JSON without what is new by nature. Numbers are all of
-// one kind, as they are after a journey through a store.
+// stableJSON returns an event as JSON, without the fields that differ in every run. All numbers have one type, as
+// they have after the store has read them.
 func stableJSON(ev *session.Event) []byte {
 	first, err := json.Marshal(ev)
 	if err != nil {
@@ -239,7 +244,8 @@ func stableJSON(ev *session.Event) []byte {
 	if err := json.Unmarshal(first, &m); err != nil {
 		return []byte(err.Error())
 	}
-	for _, key := range [...]string{"id", "timestamp", "seq", "invocationId", "attempt", "branch", "usageMetadata"} { // the address tells the branch
+	// The branch follows from the address.
+	for _, key := range [...]string{"id", "timestamp", "seq", "invocationId", "attempt", "branch", "usageMetadata"} {
 		delete(m, key)
 	}
 	if metadata, ok := m["customMetadata"].(map[string]any); ok {
@@ -258,19 +264,19 @@ func stableJSON(ev *session.Event) []byte {
 					delete(delta, k)
 				}
 			}
-			if len(delta) == 0 || delta[mark.KeyNoted] != nil { // the runner's, on a mark
+			if len(delta) == 0 || delta[mark.KeyNoted] != nil { // the runner has added it to a mark
 				delete(actions, "stateDelta")
 			}
 		}
 	}
 	if said, ok := m["mark"].(map[string]any); ok {
 		if data, ok := said["data"].(map[string]any); ok {
-			// A warning depends on limits, which another definition may raise; a trend, an error and a proof are words about scores.
+			// A warning depends on limits, which another definition may raise; a trend, an error and a proof describe scores.
 			for _, key := range [...]string{"seconds", "elapsed", "events", "digest", "usage", "warning", "trend", "best_error", "proof"} {
 				delete(data, key)
 			}
 			if said["kind"] == string(mark.KindLoopStopped) {
-				delete(data, "detail") // in words that may be those of an earlier version
+				delete(data, "detail") // an earlier version may have worded it differently
 			}
 		}
 	}

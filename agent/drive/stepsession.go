@@ -11,7 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// stepSession is a session as steps see it that are within a fence, or give a later answer of a judge.
+// stepSession is a session as it is seen by steps that are within a fence, or that give a later answer of a judge.
 type stepSession struct {
 	session.Session
 	fence *fence // nil if there is none
@@ -47,6 +47,7 @@ func (s stepSession) EndIteration(pass session.Address) {
 	_ = s.fence.write(func() error { driver.EndIteration(s.Session, pass); return nil })
 }
 
+// stepState is the state of a stepSession.
 type stepState struct {
 	session.State
 	fence *fence
@@ -60,7 +61,7 @@ func (s stepState) Get(key string) (any, error) {
 	return s.State.Get(key)
 }
 
-// Set lets the step see the value from now on.
+// Set sets a value, and makes it visible to the step.
 func (s stepState) Set(key string, value any) error {
 	err := s.fence.write(func() error { return s.State.Set(key, value) })
 	for l := s.loop; l != nil && err == nil; l = l.Outer {
@@ -86,6 +87,7 @@ func (s stepState) All() iter.Seq2[string, any] {
 	return maps.All(s.Map())
 }
 
+// Map returns all keys as the step sees them. The map may be shared.
 func (s stepState) Map() map[string]any {
 	if s.loop == nil {
 		return stateMap(s.State)

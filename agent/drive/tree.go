@@ -72,12 +72,14 @@ func (p Place) Tree() *Tree {
 	return nil
 }
 
+// treeBuilder adds agents to a tree and collects the errors.
 type treeBuilder struct {
 	tree    *Tree
-	parents map[agent.Agent]string // of the agents that can be compared: any other is met again by its name
+	parents map[agent.Agent]string // names of parents, by agent; without agents that cannot be compared, which are found twice by name
 	errs    []error
 }
 
+// add adds an agent and all agents below it. An agent that does not fit adds an error.
 func (b *treeBuilder) add(a, parent agent.Agent) {
 	under := ""
 	if parent != nil {

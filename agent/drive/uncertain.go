@@ -38,8 +38,8 @@ type uncertainCalls struct {
 	interrupted []agent.Doubt
 }
 
-// trackCalls looks at what happens under a step that runs several at once. The step's run
-// is about to begin.
+// trackCalls starts to track the calls below a step that runs several steps at the same time. It returns nil for any
+// other step. Call it before the run of the step begins.
 func (s *Step) trackCalls() *uncertainCalls {
 	if !tracksCalls(s.cfg.Agent) || s.inv.tree == nil {
 		return nil
@@ -53,11 +53,12 @@ func (s *Step) trackCalls() *uncertainCalls {
 	return d
 }
 
+// observe records the begin or the end of calls in an event that the step passes on.
 func (d *uncertainCalls) observe(ev *session.Event) {
 	inv, at := d.step.inv, ev.Address
 	switch {
 	case ev.Partial || at == inv.address:
-	case ev.Mark == nil && d.open[at] != nil: // what it came to
+	case ev.Mark == nil && d.open[at] != nil: // the results of the calls
 		cut := InterruptedCalls(ev)
 		left := slices.DeleteFunc(d.open[at], func(c agent.Doubt) bool { return !slices.Contains(cut, c.Call) })
 		if d.open[at] = left; len(left) == 0 {
@@ -79,19 +80,19 @@ func (d *uncertainCalls) observe(ev *session.Event) {
 		}
 	case ev.Mark.Kind == mark.KindStepFinished && d.open[at] != nil:
 		var fin mark.StepFinished
-		// One that another has cut off says how that one failed.
+		// The mark of a step that another step cut off has the failure of the other step.
 		if ev.Mark.Decode(&fin) == nil && fin.Error != "" && (fin.Canceled || !session.Address(fin.At).Under(at)) {
 			d.interrupted = append(d.interrupted, d.open[at]...)
 		}
 		delete(d.open, at)
 	case ev.Mark.Kind == mark.KindStepFinished && len(d.interrupted) > 0:
-		if a := inv.tree.Find(at.Agent()); a != nil && tracksCalls(a) { // it has said so itself
+		if a := inv.tree.Find(at.Agent()); a != nil && tracksCalls(a) { // that agent has reported the calls itself
 			d.interrupted = slices.DeleteFunc(d.interrupted, func(c agent.Doubt) bool { return c.Address.Under(at) })
 		}
 	}
 }
 
-// tracksCalls reports whether an agent runs several others at once, or may do so.
+// tracksCalls reports whether an agent runs several steps at the same time, or may do so.
 func tracksCalls(a agent.Agent) bool { return !isSequential(a) && len(a.SubAgents()) > 0 }
 
 func (d *uncertainCalls) begin(call agent.Doubt) {
@@ -106,7 +107,7 @@ func (d *uncertainCalls) wrapError(err error) error {
 	if d == nil || err == nil || d.step.inv.Context.Err() != nil {
 		return err
 	}
-	for _, at := range slices.Sorted(maps.Keys(d.open)) { // of a resumed run, which has not come to them
+	for _, at := range slices.Sorted(maps.Keys(d.open)) { // calls that a resumed run has not reached
 		d.interrupted = append(d.interrupted, d.open[at]...)
 	}
 	if len(d.interrupted) == 0 {
@@ -115,7 +116,7 @@ func (d *uncertainCalls) wrapError(err error) error {
 	return &agent.InDoubtError{Err: err, Calls: d.interrupted}
 }
 
-// Dispatch yields a [mark.KindDispatched], after which the step makes the given calls, or its own without any. known
+// Dispatch yields a [mark.KindDispatched]. After it the step makes the given calls, or with none its own call. known
 // reports that the log has the mark already, so that the calls may have taken place. If more is false the agent must
 // return. The agent must be a [Continuer].
 func (p Place) Dispatch(calls []string, yield func(*session.Event, error) bool) (known, more bool) {
@@ -145,7 +146,7 @@ func (p Place) Reconcile(call agent.Doubt, find agent.Reconcile,
 	known := p.Recorded()
 	switch {
 	case known != nil && (known.Mark == nil || known.Mark.Kind != mark.KindReconciled):
-		return agent.Reconciliation{}, true // nobody could find out then
+		return agent.Reconciliation{}, true // the earlier part of the run had no find
 	case known != nil:
 		if err := known.Mark.Decode(&data); err != nil {
 			return o, yield(nil, err)
@@ -186,7 +187,7 @@ func (p Place) Reconcile(call agent.Doubt, find agent.Reconcile,
 	return o, yield(known, nil)
 }
 
-// callFind calls find.
+// callFind calls find, and returns a panic in it as an error.
 func callFind(ctx agent.InvocationContext, call agent.Doubt, find agent.Reconcile) (o agent.Reconciliation, err error) {
 	defer agent.Recover(&err)
 	return find(ctx, call)
