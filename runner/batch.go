@@ -20,7 +20,7 @@ import (
 //
 //   - a mark that joins (see [mark.Mark.Joins]): the end of a step and of an iteration, where
 //     the start of the next step follows. The end of a step that does more than compute waits
-//     for that start and no longer, as a process that dies would make the step again;
+//     only for that start, because a process that dies before it is stored repeats the step;
 //   - the start of a step that asks a model, where the mark of its request follows at once;
 //   - an event of an agent that only computes (see drive.Brief), such as a step that sets keys
 //     of the state.
@@ -28,28 +28,28 @@ import (
 // In a branch of a parallel agent the runner holds nothing, because the other branches may wait for
 // a pause, or act on what the branch has written.
 //
-// The run's view of the session has held events at once. Nobody outside the run sees them before
-// they are stored, and no step that has an effect starts before. If the process dies, the log lacks
-// only events that the next process computes again.
+// The run's view of the session has held events at once. Code outside the run sees them only after
+// they are stored, and a step with an effect starts only after that. If the process dies, the log
+// lacks only events that the next process computes again.
 
-// The most that a run holds.
+// Limits of the events that a run holds.
 const (
 	maxBatch      = 64                   // events
 	maxBatchTime  = 5 * time.Millisecond // since the first of them
 	maxBatchBytes = 64 << 10             // of one event; a larger one is stored at once
 )
 
-// batch are the events of a run that are not stored yet.
+// batch has the events of a run that are held: they are not stored yet.
 type batch struct {
-	committer store.Committer // nil if nothing is held
-	step      session.Address // of the step under way whose words can wait; empty if there is none
-	hasEffect bool            // the end of a step that does more than compute is held
+	committer store.Committer // nil if the run holds no events
+	step      session.Address // the step under way whose events can wait; empty if there is none
+	hasEffect bool            // one of the events is the end of a step that does more than compute
 	events    []*session.Event
 
-	committed []*session.Event // were held, and are in the log now; nobody has seen them yet
+	committed []*session.Event // were held and are stored now, but not yielded yet
 }
 
-// newBatch is empty. It holds nothing for a store in which each append costs little.
+// newBatch returns an empty batch. It never holds events for a store whose appends are cheap.
 func (r *Runner) newBatch() batch {
 	if c, ok := r.cfg.SessionService.(store.Committer); ok && c.Commits() {
 		return batch{committer: c}
@@ -86,7 +86,8 @@ func (r *run) mayBatch(ev *session.Event) bool {
 	return len(r.events) == 0 || time.Since(r.events[0].Timestamp) < maxBatchTime
 }
 
-// addToBatch takes an event into the run's view, with the number that it will have in the log.
+// addToBatch holds an event. It applies the event to the run's view, with the sequence number that the event will
+// have in the log.
 func (r *run) addToBatch(ev *session.Event) {
 	r.renotify(math.MaxInt64, nil)
 	r.complete(ev)
@@ -101,8 +102,7 @@ func (r *run) addToBatch(ev *session.Event) {
 	r.events = append(r.events, ev)
 }
 
-// store appends an event to the log, behind those that are held. If the append fails, the held
-// events stay held.
+// store appends an event to the log after the held events. If the append fails, the held events stay held.
 func (r *run) store(ev *session.Event) error {
 	if len(r.events) == 0 {
 		return r.service.AppendEvent(r.ctx, r.view, ev)
@@ -131,7 +131,7 @@ func (r *run) commitBatch() {
 	r.events, r.hasEffect, r.committed = nil, false, append(r.committed, r.events...)
 }
 
-// yieldCommitted shows the events that were held, and are in the log now.
+// yieldCommitted yields the events that were held and are stored now. It returns false if the consumer has stopped.
 func (r *run) yieldCommitted(yield func(*session.Event) bool) bool {
 	for len(r.committed) > 0 {
 		ev := r.committed[0]

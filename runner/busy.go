@@ -22,7 +22,7 @@ type BusyError struct {
 	SessionID, RunID string
 }
 
-// Error names the session and the run, and says what to do.
+// Error names the session and the run, and advises to wait or to cancel the run.
 func (e *BusyError) Error() string {
 	return fmt.Sprintf("session %q: run %q is running in it, and a session has one run at a time: wait for its end, "+
 		"or cancel it", e.SessionID, e.RunID)
@@ -31,8 +31,8 @@ func (e *BusyError) Error() string {
 // Is reports whether target is [session.ErrConflict].
 func (e *BusyError) Is(target error) bool { return target == session.ErrConflict }
 
-// activeRuns has the runs of this process, by session. Other processes are excluded by the session's
-// log, and those of a supervisor by its lease.
+// activeRuns has the runs of this process, by session. A run in another process is found by a conflict in the
+// session's log, or by the session's lease.
 var activeRuns = struct {
 	mu   sync.Mutex
 	runs map[sessionKey]string
@@ -44,10 +44,10 @@ type sessionKey struct {
 	app, user, id string
 }
 
-// claim takes the session for a run until free is called. It fails with a [*BusyError]. If ctx has
-// a lease on the session, the lease alone decides, so that a process that takes the lease over need
-// not wait until the former holder has noticed. The runner takes the lease of a session that other
-// processes can reach; then claim may fail with a [*lease.HeldError], and in holds the lease.
+// claim reserves the session for a run until free is called. It fails with a [*BusyError] if another run has the
+// session. If ctx has a lease on the session, only the lease counts, so that a process that takes over the lease need
+// not wait until the former holder has noticed. If other processes can reach the session, claim takes its lease. Then
+// it can fail with a [*lease.HeldError], and in holds the lease.
 func (r *Runner) claim(ctx context.Context, s session.Session, run string) (in context.Context, free func(), err error) {
 	if l := lease.From(ctx); l != nil && l.Key == lease.KeyOf(s) {
 		return ctx, func() {}, nil
@@ -68,7 +68,7 @@ func (r *Runner) claim(ctx context.Context, s session.Session, run string) (in c
 	return in, func() { release(); leave() }, nil
 }
 
-// claimInProcess takes the session for a run of this process until leave is called.
+// claimInProcess reserves the session for a run of this process until leave is called.
 func (r *Runner) claimInProcess(s session.Session, run string) (leave func(), err error) {
 	if !reflect.ValueOf(r.cfg.SessionService).Comparable() {
 		return func() {}, nil
@@ -87,7 +87,8 @@ func (r *Runner) claimInProcess(s session.Session, run string) (leave func(), er
 	}, nil
 }
 
-// leaseTTL is how long a session still belongs to a process that has died.
+// leaseTTL is how long a session still belongs to a process that has died. A process that lives renews its lease
+// earlier.
 const leaseTTL = 15 * time.Second
 
 // takeLease takes the lease of a session and keeps it until release is called. in ends with [lease.ErrLost] when

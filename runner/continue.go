@@ -30,8 +30,8 @@ func (r *Runner) targetAgent(evs session.Events, msg *genai.Content) (agent.Agen
 	return r.lastSpeaker(evs), nil
 }
 
-// ambiguous refuses an answer to a confirmation that was asked for with two different calls: nobody knows which of
-// them the person has seen.
+// ambiguous returns an error for an answer to a confirmation that was asked for with two different calls, because it
+// is not known which call the person has seen.
 func ambiguous(evs session.Events, answers []*genai.FunctionResponse) error {
 	asked := make(map[string]*genai.FunctionCall) // what a confirmation is about, by its ID
 	for _, a := range answers {
@@ -138,7 +138,7 @@ func (r *Runner) askingAgent(evs session.Events, answers []*genai.FunctionRespon
 	return a, nil
 }
 
-// openCalls are the IDs of calls that are still looked for.
+// openCalls has the IDs of calls that were not found yet.
 type openCalls []string
 
 // remove removes the IDs of an event's calls and reports whether there were any.
@@ -158,7 +158,7 @@ func (o *openCalls) remove(ev *session.Event, is func(*genai.FunctionCall) bool)
 	return found
 }
 
-// answeredBy is one of the IDs that an event has an answer for.
+// answeredBy returns one of the IDs, if an event has an answer for it.
 func (o openCalls) answeredBy(ev *session.Event) (id string, ok bool) {
 	for _, a := range responses(ev.Content) {
 		if a.Name == toolconfirmation.FunctionCallName && slices.Contains(o, a.ID) {
@@ -168,8 +168,8 @@ func (o openCalls) answeredBy(ev *session.Event) (id string, ok bool) {
 	return "", false
 }
 
-// lastSpeaker is the agent that spoke last, if it and all above it hand the
-// conversation from one to another; or else the root.
+// lastSpeaker returns the agent that spoke last, if it and all agents above it can transfer the conversation.
+// Otherwise it returns the root.
 func (r *Runner) lastSpeaker(evs session.Events) agent.Agent {
 	root := r.cfg.Agent
 	if !returnsConversation(root) || len(root.SubAgents()) == 0 {
@@ -197,8 +197,7 @@ func (r *Runner) keepsConversation(a agent.Agent) bool {
 	return true
 }
 
-// returnsConversation reports whether an agent asks a model and may hand the conversation
-// to the agent above.
+// returnsConversation reports whether an agent asks a model, and can transfer the conversation to the agent above it.
 func returnsConversation(a agent.Agent) bool {
 	h, ok := a.(drive.Returner)
 	return ok && h.CanTransferToParent()

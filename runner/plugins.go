@@ -41,7 +41,7 @@ func (c PluginConfig) check() error {
 	return nil
 }
 
-// callbacks returns what the plugins have for the agents; nil if that is nothing.
+// callbacks returns the callbacks of the plugins; nil without plugins.
 func (c PluginConfig) callbacks() *drive.Callbacks {
 	if len(c.Plugins) == 0 {
 		return nil
@@ -69,7 +69,8 @@ func add[F any](list *[]F, f F) {
 	}
 }
 
-// receive returns the user's message, as the plugins want it, and the agent that it is for.
+// receive passes the user's message to the plugins. It returns the message that they make of it, and the agent that
+// the message is for.
 func (r *Runner) receive(ctx context.Context, run *run) (a agent.Agent, msg *genai.Content, err error) {
 	a, err = r.targetAgent(run.view.Events(), run.msg)
 	if err != nil || run.msg == nil {
@@ -135,7 +136,7 @@ func callPlugin(what, whose string, f func() error) (err error) {
 	return f()
 }
 
-// afterRun tells the plugins that a run has ended. The error is a panic.
+// afterRun tells the plugins that a run has ended. It returns their panics as an error.
 func (r *Runner) afterRun(ctx agent.InvocationContext, a agent.Agent) (err error) {
 	for _, p := range r.cfg.PluginConfig.Plugins {
 		if f := p.AfterRunCallback(); f != nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// begin begins the replay of the run. The spans are the events that the resumed run leaves
-// out: those of steps that were cut off and, with cont, those of the run's end.
+// begin begins the replay of the run. If cont is true the run may have ended. The spans are the events to supersede:
+// those of steps that were cut off, and those of the run's end.
 func (p *loggedRun) begin(tree *drive.Tree, cont bool, cfg agent.RunConfig) (*drive.Replay, mark.Spans, error) {
 	end, err := drive.End(p.endMarks)
 	if err != nil {
 		return nil, nil, err
 	}
 	var loops []session.Address
-	var back mark.Spans // what is taken back
+	var back mark.Spans // events of the run's end to supersede
 	switch {
 	case end == nil:
 	case !cont && end.Error != "":
@@ -45,7 +45,7 @@ func (p *loggedRun) begin(tree *drive.Tree, cont bool, cfg agent.RunConfig) (*dr
 	return p.replay, back.Union(p.replay.Superseded()), nil
 }
 
-// reread reads the run's events without some more of them.
+// reread reads the run's events again, and takes the events in without as superseded.
 func (p *loggedRun) reread(without mark.Spans, tree *drive.Tree, cfg agent.RunConfig) error {
 	whole := p.reader()
 	p.replay = drive.NewReplay(p.superseded.Union(without), tree, cfg.Prices)
@@ -60,7 +60,7 @@ func (p *loggedRun) reread(without mark.Spans, tree *drive.Tree, cfg agent.RunCo
 	return p.view.Err()
 }
 
-// currentEvents returns the run's events that count.
+// currentEvents returns the run's events that are not superseded.
 func (p *loggedRun) currentEvents() *loggedEvents {
 	c := &loggedEvents{log: p.outline, read: p.reader()}
 	for ev := range p.outline() {
@@ -71,9 +71,9 @@ func (p *loggedRun) currentEvents() *loggedEvents {
 	return c
 }
 
-// loggedEvents are events that are read when somebody looks at them: a log may be long.
+// loggedEvents is a list of events that At reads from the log, because a log may be too long for the memory.
 type loggedEvents struct {
-	log  func() iter.Seq[*session.Event] // has their outline, and others
+	log  func() iter.Seq[*session.Event] // yields the outlines of these events, and of others
 	read func(seq int64) *session.Event
 	seqs []int64
 }

@@ -60,14 +60,14 @@ var (
 // is unknown whether it took place. Without a Pause the run ends with [agent.ErrCannotAsk]; it has not ended in
 // its log, and Resume with a Pause asks.
 //
-// The session of a process that died on another machine, or in another container, stays its own until its lease ends,
-// which takes 15 s at most. Resume does not wait for that, because it cannot know that the process is dead: resume
-// again after the Until of the [*lease.HeldError].
+// A process that dies on another machine, or in another container, holds the session until its lease ends, which takes
+// 15 s at most. Resume does not wait for that, because it cannot know that the process is dead. Resume again after the
+// Until of the [*lease.HeldError].
 //
-// A run that diverges stores nothing but the mark that it was resumed. Other errors to expect
-// are [ErrFinished], [ErrRunNotFound], [ErrNotDurable], a [*lease.HeldError] that names the process
-// which drives the run and says until when, and [session.ErrConflict] if another process has written to it, each in a [*ResumeError], and
-// those of [Runner.Run].
+// A run that diverges stores nothing but the mark that it was resumed. Other errors to expect are those of
+// [Runner.Run] and, each in a [*ResumeError], [ErrFinished], [ErrRunNotFound], [ErrNotDurable], [session.ErrConflict] if
+// another process has written to the session, and a [*lease.HeldError], which names the process that drives the run and
+// says until when.
 func (r *Runner) Resume(ctx context.Context, userID, sessionID, invocationID string, cfg agent.RunConfig,
 	opts ...ResumeOption) iter.Seq2[*session.Event, error] {
 	return func(yield func(*session.Event, error) bool) {
@@ -203,8 +203,7 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg 
 	return run, resumed, err
 }
 
-// matchLogged reports whether an event of a resumed run is in its log already, and takes
-// it into the view then.
+// matchLogged reports whether the log of a resumed run has an event already. If so it applies the event to the view.
 func (r *run) matchLogged(ev *session.Event) bool {
 	switch {
 	case r.replay == nil || ev.Partial:
@@ -222,13 +221,14 @@ func (r *run) matchLogged(ev *session.Event) bool {
 	return true
 }
 
-// unobserved has the logged events of the run that the observer has not been notified of again yet.
+// unobserved has the logged events of the run of which the followers of the view were not notified again yet.
 type unobserved struct {
 	next, last int64
 	read       func(seq int64) *session.Event
 }
 
-// renotify tells again of the events of the log up to a sequence number. One of them may be known.
+// renotify notifies the followers of the view of the logged events up to a sequence number. known is one of these
+// events, which is not read again, or nil.
 func (r *run) renotify(upTo int64, known *session.Event) {
 	if r.unobserved.read == nil {
 		return
@@ -238,7 +238,7 @@ func (r *run) renotify(upTo int64, known *session.Event) {
 		if ev == nil || ev.Seq != r.unobserved.next {
 			ev = r.unobserved.read(r.unobserved.next)
 		}
-		if ev != nil { // else it is missing in a session of somebody else
+		if ev != nil { // nil if the session of another store lacks the event
 			r.view.NotifyReplayed(ev)
 		}
 	}
@@ -247,7 +247,7 @@ func (r *run) renotify(upTo int64, known *session.Event) {
 	}
 }
 
-// replayOutsideSteps replays the events of no step that come before a sequence number.
+// replayOutsideSteps replays the events outside of steps that come before a sequence number.
 func (r *run) replayOutsideSteps(seq int64) {
 	for len(r.outsideSteps) > 0 && r.outsideSteps[0].Seq < seq {
 		r.view.Replay(r.view.FullEvent(r.outsideSteps[0]))
@@ -255,8 +255,7 @@ func (r *run) replayOutsideSteps(seq int64) {
 	}
 }
 
-// snapshotState writes the session's own state into an event, so that from there on the
-// log alone tells it.
+// snapshotState writes the session's own state into an event. From that event on the log alone has the state.
 func (r *run) snapshotState(ev *session.Event) {
 	delta := statekey.OwnState(r.view.State())
 	maps.Copy(delta, ev.Actions.StateDelta)
@@ -271,19 +270,19 @@ type loggedRun struct {
 	view            *session.View
 	log             []*session.Event // its outline; nil if the view remembers it
 	superseded      mark.Spans
-	message         *genai.Content   // that the run was started with
+	message         *genai.Content   // the message that started the run
 	replay          *drive.Replay    // with the run's events
-	endMarks        []*session.Event // the marks of the run's own step that count
-	beforeFirstStep []*session.Event // the run's, before its first step
-	betweenSteps    []*session.Event // behind its first step that are no step's, or another run's
-	first           int64            // the first of the run's events; 0: there are none
-	weight          int64            // of the run's events, also of those that are superseded
-	lastSeqBefore   int64            // the last event before its first step
-	state           map[string]any   // as it was before its first step
+	endMarks        []*session.Event // the start and end marks of the root's step that are not superseded
+	beforeFirstStep []*session.Event // events of the run before its first step
+	betweenSteps    []*session.Event // later events that belong to no step, or to another run
+	first           int64            // sequence number of the run's first event; 0 if it has none
+	weight          int64            // of all events of the run, in bytes, even if they are superseded
+	lastSeqBefore   int64            // sequence number of the last event before its first step
+	state           map[string]any   // the session's own state before its first step
 }
 
-// read reads the log once, and keeps its outline if the view does not. superseded has the events
-// known not to count.
+// read reads the log and returns what it has of one run. If keep is true the result keeps the outline of the log.
+// superseded has the events that are known to be superseded. If the log supersedes more events, read starts again.
 func (r *Runner) read(view *session.View, id string, cfg agent.RunConfig, superseded mark.Spans, keep bool) (*loggedRun, error) {
 	p := &loggedRun{id: id, view: view, superseded: superseded, lastSeqBefore: view.LastSeq(),
 		replay: drive.NewReplay(superseded, r.tree, cfg.Prices)}
@@ -331,7 +330,7 @@ func (r *Runner) read(view *session.View, id string, cfg agent.RunConfig, supers
 			p.beforeFirstStep = append(p.beforeFirstStep, ev)
 		}
 	}
-	if !slices.Equal(p.superseded, superseded) { // the session's state does not tell
+	if !slices.Equal(p.superseded, superseded) { // the session's state does not have all of them
 		return r.read(view, id, cfg, p.superseded, keep)
 	}
 	if p.state = state.all(view); !began {
@@ -348,7 +347,7 @@ func (r *Runner) read(view *session.View, id string, cfg agent.RunConfig, supers
 	return p, nil
 }
 
-// outline is that of the log, read once more or not.
+// outline returns the outline of the log, from memory or by another read.
 func (p *loggedRun) outline() iter.Seq[*session.Event] {
 	if p.log != nil {
 		return slices.Values(p.log)
@@ -356,7 +355,7 @@ func (p *loggedRun) outline() iter.Seq[*session.Event] {
 	return p.view.Outline()
 }
 
-// reader reads an event of the log in full, by its sequence number.
+// reader returns a function that reads an event of the log in full, by its sequence number.
 func (p *loggedRun) reader() func(seq int64) *session.Event {
 	log, read := p.log, p.view.Reader()
 	if log == nil {
@@ -398,7 +397,8 @@ func newestUnfinished(view *session.View) (string, error) {
 	return open[len(open)-1], nil
 }
 
-// endsRun reports whether an event is the end of a run, which was not cut off.
+// endsRun reports whether a mark ends a run for good. The end of a canceled run does not, because the run can be
+// resumed.
 func endsRun(ev *session.Event) bool {
 	if ev.Mark.Kind == mark.KindRunEnded {
 		return true
@@ -407,7 +407,7 @@ func endsRun(ev *session.Event) bool {
 	return ev.Mark.Kind == mark.KindStepFinished && isEnd(ev) && (ev.Mark.Decode(&fin) != nil || !fin.Canceled)
 }
 
-// isEnd reports whether an event tells the beginning or the end of a run's own step.
+// isEnd reports whether an event is the mark at the start or at the end of the step of the root agent.
 func isEnd(ev *session.Event) bool {
 	return ev.Mark != nil && (ev.Mark.Kind == mark.KindStepStarted || ev.Mark.Kind == mark.KindStepFinished) &&
 		ev.Address != "" && ev.Address.Parent() == ""
@@ -447,7 +447,7 @@ func (p *loggedRun) resumedEvent(view *session.View, id, author string, gone mar
 	return ev, nil
 }
 
-// stateFold is a session's own state as the sum of events: by key the one that wrote it.
+// stateFold computes a session's own state from events. It has by key the event that wrote the value.
 type stateFold map[string]*session.Event
 
 func (f stateFold) add(ev *session.Event) {
@@ -465,7 +465,7 @@ func (f stateFold) add(ev *session.Event) {
 	}
 }
 
-// all are the keys with their values.
+// all returns the keys with their values.
 func (f stateFold) all(view *session.View) map[string]any {
 	values := make(map[string]any, len(f))
 	for k, ev := range f {
@@ -474,5 +474,5 @@ func (f stateFold) all(view *session.View) map[string]any {
 	return values
 }
 
-// isSnapshot reports whether an event has the whole state, as it was already.
+// isSnapshot reports whether an event repeats the whole state: see snapshotState.
 func isSnapshot(ev *session.Event) bool { return ev.Actions.StateDelta[mark.KeyNoted] != nil }

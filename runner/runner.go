@@ -116,11 +116,12 @@ func NewInMemory(appName string, a agent.Agent) (*Runner, error) {
 // RunOption changes one run.
 type RunOption func(*runOptions)
 
+// runOptions has the values of the RunOptions of one run.
 type runOptions struct {
 	stateDelta map[string]any
 	start      *mark.Run
 	started    mark.RunStarted
-	made       session.Session // with opening, its first event; or else nil
+	made       session.Session // the session of WithOpening, whose first event is opening; else nil
 	opening    *session.Event
 	yieldsUser bool
 }
@@ -136,9 +137,8 @@ func WithStateDelta(delta map[string]any) RunOption {
 	return func(o *runOptions) { o.stateDelta = delta }
 }
 
-// WithStart writes a record of the run: the run's first event has the mark
-// [mark.KindRunStarted] with data, and the session's state has r. A non-empty r.ID is the
-// invocation ID.
+// WithStart records the run. Its first event gets the mark [mark.KindRunStarted] with data, and the state of the
+// session gets r. A non-empty r.ID is the invocation ID.
 func WithStart(r mark.Run, data mark.RunStarted) RunOption {
 	return func(o *runOptions) { o.start, o.started = &r, data }
 }
@@ -150,11 +150,11 @@ func WithOpening(s session.Session, ev *session.Event) RunOption {
 	return func(o *runOptions) { o.made, o.opening = s, ev }
 }
 
-// Opening returns the first event of a run in a new session, which has these IDs, and stores nothing but the files in
-// the message that cfg makes artifacts. Create the
-// session together with the event by store.Start, and run it with [WithOpening]. Then a process that dies in
-// between leaves no session without a run. It fails with [ErrNotOpen] for a message that answers a question that
-// was not asked, and with the error of a plugin that refuses the message.
+// Opening returns the first event of a run in a new session with these IDs. It does not store the event. It stores
+// only the files in the message, if cfg.SaveInputBlobsAsArtifacts is true. Create the session together with the event
+// by store.Start, and run it with [WithOpening]. Then a process that dies in between leaves no session without a run.
+// Opening fails with [ErrNotOpen] for a message that answers a question that was not asked, and with the error of a
+// plugin that refuses the message.
 func (r *Runner) Opening(ctx context.Context, userID, sessionID string, msg *genai.Content, cfg agent.RunConfig,
 	opts ...RunOption) (*session.Event, error) {
 	var o runOptions
@@ -177,7 +177,7 @@ func (r *Runner) Opening(ctx context.Context, userID, sessionID string, msg *gen
 	return ev, err
 }
 
-// noEvents is what was said before a session's first event.
+// noEvents is the empty log of a session before its first event.
 var noEvents = session.NewView(session.ViewConfig{}).Events()
 
 // Run gives the user's message to the agents and yields their events. The message goes to the root,
@@ -193,10 +193,10 @@ var noEvents = session.NewView(session.ViewConfig{}).Events()
 // question that is not open, and [*agent.StepError] from an agent. A consumer that stops ranging
 // ends the run. Ranging again runs again.
 //
-// A step or callback that ignores its context delays the end of the run by at most [drive.Grace].
-// Then the run leaves it behind: its later events and writes have no effect, and a resumed run runs
-// it again. For this the agents run in goroutines of their own. The body of the loop over Run stays
-// in the goroutine that ranges.
+// A step or callback that ignores its context delays the end of the run by at most the grace of the root,
+// which is usually 2 s: see [drive.GraceOf]. Then the run abandons it: its later events and writes have no
+// effect, and a resumed run runs it again. To make this possible, agents run in goroutines of their own.
+// The body of the loop over Run stays in the goroutine that ranges.
 func (r *Runner) Run(ctx context.Context, userID, sessionID string, msg *genai.Content, cfg agent.RunConfig,
 	opts ...RunOption) iter.Seq2[*session.Event, error] {
 	return func(yield func(*session.Event, error) bool) {
@@ -233,7 +233,7 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 	defer over()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	var failed error // what the run has come to
+	var failed error // the error of the run
 	observed := func() error { return nil }
 	if o := cfg.Observer; o != nil {
 		in, end, err := begin(ctx, o, run.observedRun(r.cfg.Agent.Name()))
@@ -260,7 +260,7 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 		defer ended() // also when the consumer panics
 	}
 	step := drive.NewStep(ictx, drive.StepConfig{Agent: run.agent, Tree: r.tree, Grace: r.grace})
-	var stored error // what kept an event from being stored
+	var stored error // why an event could not be stored
 	var left bool    // the consumer has stopped ranging
 	show := func(ev *session.Event) bool {
 		left = left || !yield(ev, nil)
@@ -270,7 +270,7 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 		switch {
 		case left:
 			return false
-		case stored != nil: // how it ended is still for the log, if that can be
+		case stored != nil: // still try to log how the run ended
 			if ev.Mark != nil && run.replay.Err() == nil && !errors.Is(stored, session.ErrConflict) && !run.matchLogged(ev) {
 				_ = run.append(ev)
 			}
@@ -314,7 +314,7 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 	}
 }
 
-// begin tells an observer that the run begins. A panic of the observer is an error.
+// begin tells an observer that the run begins. It returns a panic of the observer as an error.
 func begin(ctx context.Context, o observe.Observer, r *observe.Run) (in context.Context, end func(error), err error) {
 	err = callPlugin("observer of the beginning of run", r.InvocationID, func() error {
 		if in, end = o.Run(ctx, r); in == nil || end == nil {
@@ -331,25 +331,25 @@ func (r *run) observedRun(root string) *observe.Run {
 		SessionID: r.view.ID(), Resumed: r.replay != nil}
 }
 
-// run is one call of Run.
+// run is one call of Run or Resume.
 type run struct {
 	id            string
-	agentCtx      context.Context       // of the agents; with the session's lease, if the runner holds it
-	ctx           context.Context       // for the store: what was said is kept even when the run is canceled
-	now           platform.TimeProvider // of the context, which allocates when it is asked; else nil
+	agentCtx      context.Context       // the context of the agents; it has the session's lease, if the runner holds one
+	ctx           context.Context       // for the store, which also stores events of a canceled run
+	now           platform.TimeProvider // the clock of the context, or nil; a lookup for each event would allocate
 	service       session.Service
 	view          *session.View
-	agent         agent.Agent // that the message is for
+	agent         agent.Agent // the agent that the message is for
 	msg           *genai.Content
 	first         *session.Event // of this call of Run; nil if it has none
-	needsSnapshot bool           // the log does not tell all of the state yet
+	needsSnapshot bool           // the state is not all in the log yet
 	temp          *tempMemo      // temp: keys to remember; nil if there are none
 	logged        *atomic.Int64  // weight of the run's events; nil if it has no limit
 	batch                        // events that are not stored yet
-	release       func()         // gives the session back
+	release       func()         // releases the session
 
 	replay       *drive.Replay    // of a run that is resumed; else nil
-	outsideSteps []*session.Event // that are no step's, and are still to be replayed
+	outsideSteps []*session.Event // events outside of steps that are still to be replayed
 	unobserved   unobserved
 }
 
@@ -407,7 +407,7 @@ func (r *Runner) open(ctx context.Context, run *run, cfg agent.RunConfig, o runO
 	return run.append(run.first)
 }
 
-// opened is open for a session that begins with the run's first event.
+// opened does what open does, for a session that has the first event of the run already.
 func (r *Runner) opened(run *run, ev *session.Event) (err error) {
 	run.needsSnapshot = r.needsSnapshot(run.view, ev)
 	if run.agent, err = r.targetAgent(noEvents, run.msg); err != nil {
@@ -433,7 +433,7 @@ func (r *Runner) needsSnapshot(view *session.View, said *session.Event) bool {
 // event returns the first event of the run with that ID.
 func (o *runOptions) event(id string, msg *genai.Content) (ev *session.Event, err error) {
 	ev = &session.Event{InvocationID: id, Author: "user"}
-	ev.Actions.StateDelta = maps.Clone(o.stateDelta) // the event is given away, the caller's map is not
+	ev.Actions.StateDelta = maps.Clone(o.stateDelta) // a copy, because the store gets the event
 	if o.start != nil {
 		start := *o.start
 		start.ID = cmp.Or(start.ID, id)
@@ -457,6 +457,7 @@ func (o *runOptions) id(ctx context.Context) string {
 	return "e-" + platform.NewUUID(ctx)
 }
 
+// session returns the session of a run. With AutoCreateSession it creates a session that does not exist.
 func (r *Runner) session(ctx context.Context, userID, sessionID string) (session.Session, error) {
 	got, err := r.cfg.SessionService.Get(ctx, &session.GetRequest{AppName: r.cfg.AppName, UserID: userID,
 		SessionID: sessionID})
@@ -475,7 +476,7 @@ func (r *Runner) session(ctx context.Context, userID, sessionID string) (session
 	if !errors.Is(err, session.ErrExists) {
 		return nil, err
 	}
-	// Another run made it in between.
+	// Another run has created the session in the meantime.
 	if got, err = r.cfg.SessionService.Get(ctx, &session.GetRequest{AppName: r.cfg.AppName, UserID: userID,
 		SessionID: sessionID}); err != nil {
 		return nil, err
@@ -497,9 +498,9 @@ func (r *run) complete(ev *session.Event) {
 	}
 }
 
-// append stores an event, behind those that are held. The store applies the event to the run's
-// view; append does so for a foreign store, which does not support views. An event of a run reaches
-// the view only here and in hold.
+// append stores an event after the held events. For a partial event it stores only the held events. The store applies
+// the event to the run's view; append does so if the store does not support views. Only append and addToBatch add new
+// events of a run to the view.
 func (r *run) append(ev *session.Event) error {
 	if ev.Partial {
 		return r.flush()

@@ -15,7 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// artifacts narrows the artifact service to one session; nil without one.
+// artifacts returns the artifacts of one session; nil without an artifact service.
 func (r *Runner) artifacts(s session.Session) agent.Artifacts {
 	if r.cfg.ArtifactService == nil {
 		return nil
@@ -51,8 +51,9 @@ func (a *sessionArtifacts) LoadVersion(ctx context.Context, name string, version
 	})
 }
 
-// keepFiles saves the files in the user's message as artifacts if the config asks for it, and puts their names in their
-// places. The caller's content stays as it is. Without an artifact service the files stay in the message.
+// keepFiles saves the files in the user's message as artifacts if the config asks for it, and replaces each file by a
+// text with its name. It does not change the caller's content. Without an artifact service the files stay in the
+// message.
 func (r *Runner) keepFiles(ctx context.Context, view *session.View, ev *session.Event, cfg agent.RunConfig) error {
 	files := r.artifacts(view)
 	if !cfg.SaveInputBlobsAsArtifacts || files == nil || ev.Content == nil {
@@ -78,7 +79,7 @@ func (r *Runner) keepFiles(ctx context.Context, view *session.View, ev *session.
 	return nil
 }
 
-// memory narrows the memory service to the session's user; nil without one.
+// memory returns the memory of the session's user; nil without a memory service.
 func (r *Runner) memory(s session.Session) agent.Memory {
 	if r.cfg.MemoryService == nil {
 		return nil

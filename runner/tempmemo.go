@@ -10,14 +10,14 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// tempMemo are the temp: keys that loops of a tree decide by. Stores keep no temp: keys;
-// these go into the metadata of the event that sets them, so that a resumed run
-// decides as the run would have done.
+// tempMemo has the temp: keys on which decisions of the tree's loops depend. Stores drop temp: keys. So the runner
+// writes these into the metadata of the event that sets them, and a resumed run makes the same decisions.
 type tempMemo struct {
 	keys map[string]bool
-	all  bool // a loop may read any
+	all  bool // a loop may read any key
 }
 
+// newTempMemo returns the memo of a tree; nil if no loop reads a temp: key.
 func newTempMemo(tree *drive.Tree) *tempMemo {
 	m := &tempMemo{keys: make(map[string]bool)}
 	for _, name := range tree.Names() {
@@ -39,7 +39,7 @@ func newTempMemo(tree *drive.Tree) *tempMemo {
 	return m
 }
 
-// saveTemp puts an event's temp: keys where stores leave them.
+// saveTemp copies an event's temp: keys into its metadata, which stores keep.
 func (m *tempMemo) saveTemp(ev *session.Event) {
 	if m == nil {
 		return
@@ -64,7 +64,7 @@ func (m *tempMemo) saveTemp(ev *session.Event) {
 	ev.CustomMetadata = metadata
 }
 
-// restoreTemp sets them again.
+// restoreTemp sets the temp: keys in an event's metadata in the state.
 func (m *tempMemo) restoreTemp(view *session.View, ev *session.Event) {
 	if m == nil {
 		return
