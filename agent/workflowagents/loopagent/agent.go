@@ -7,9 +7,9 @@
 //		MaxIterations: 5,
 //	})
 //
-// With these fields alone it behaves as ADK's loop agent: it yields what its
-// sub-agents yield and nothing else. Package loop has the rules by which it
-// decides; this package carries the decisions out.
+// With these fields alone it behaves as ADK's loop agent: it yields the events of its
+// sub-agents and no others. Package loop decides by rules what to do next. This package
+// carries the decisions out.
 //
 // StopWhen and Score.Expr are expressions, which need an engine: a program that sets one adds
 //
@@ -34,16 +34,16 @@ type Agent struct {
 	*drive.Base
 	cfg          Config
 	plan         *loop.Plan
-	plain        bool          // it has no more to say than ADK's loop agent
-	readsHistory bool          // a step looks at the iterations before
+	plain        bool          // the loop yields no event with its result, as ADK's loop agent; see Config.plain
+	readsHistory bool          // a step reads earlier iterations
 	recordedKeys *unloggedKeys // keys to record with each outcome; nil if there are none
 	hasInnerLoop bool          // there is a loop inside this one
-	asksModels   bool          // an agent in it asks a model
+	asksModels   bool          // an agent in the loop asks a model
 	grace        time.Duration
-	mayIdle      []bool       // by step: it, or one below it, may rest
-	legs         []*drive.Leg // by leg of the plan: what it changes for which agents
+	mayIdle      []bool       // for each step: the step, or an agent inside it, may wait for a provider's limit
+	legs         []*drive.Leg // for each leg of the plan: its settings and the agents that get them
 
-	reads    []string // what Reads returns
+	reads    []string // the results of Reads
 	readsAll bool
 }
 
@@ -56,8 +56,8 @@ var (
 )
 
 // New returns a loop agent; its concrete type is [*Agent]. It returns an error for a config
-// that [agent.New] refuses, for a Run function, for a loop without sub-agents, and for what
-// loop.Plan.Check finds.
+// that [agent.New] refuses, for a Run function, for a loop without sub-agents, for a mistake that
+// loop.Plan.Check finds, and for a name in the config that no agent has.
 func New(cfg Config) (agent.Agent, error) {
 	name := cfg.AgentConfig.Name
 	if cfg.AgentConfig.Run != nil {
@@ -99,7 +99,7 @@ func (a *Agent) continuesAtOnce() bool {
 		p.DelayBefore == 0 && p.DelayAfter == 0 && !slices.ContainsFunc(p.Steps, waits)
 }
 
-// caches reports whether a step has a cache, which the user's code gives its key.
+// caches reports whether a step has a cache. The key of a cache comes from a function of the user.
 func (a *Agent) caches() bool {
 	for _, s := range a.cfg.Steps {
 		if s.Cache != nil {
@@ -109,7 +109,7 @@ func (a *Agent) caches() bool {
 	return false
 }
 
-// hasType reports whether agents of a type are in some trees.
+// hasType reports whether the given agents, or agents below them, include one of the given type.
 func hasType(agents []agent.Agent, is agent.Type) bool {
 	return slices.ContainsFunc(agents, func(a agent.Agent) bool {
 		return agent.TypeOf(a) == is || hasType(a.SubAgents(), is)

@@ -106,7 +106,7 @@ func (r *run) outcome(o *loop.Outcome, d *loop.Decision, err error, how stepEnd)
 		o.Fingerprint = r.current.fingerprint.sum()
 	}
 	panicked := err != nil && isPanic(err)
-	if cause := r.canceled(); cause != nil && !panicked { // perhaps the step ended early, without a word
+	if cause := r.canceled(); cause != nil && !panicked { // the step may have ended early without an error
 		o.Canceled = cause.Error()
 		return
 	}
@@ -131,7 +131,7 @@ func (r *run) outcome(o *loop.Outcome, d *loop.Decision, err error, how stepEnd)
 	case spent != nil:
 		o.Failure.Kind = loop.BudgetSpent
 		if spent.Budget != r.Name() && r.loop.Outer != nil {
-			r.failures.outer = err // for that loop to stop too
+			r.failures.outer = err // so that the loop with that budget stops too
 		}
 	case tooLarge:
 		o.Failure.Kind = loop.StateTooLarge

@@ -12,8 +12,8 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// openBudget gives the loop its own budget within the run's. Call the returned function when the loop
-// has ended.
+// openBudget gives the loop its own budget within the budget of the run. The caller calls the returned function when the
+// loop has ended.
 func (r *run) openBudget() func() {
 	whole := r.plan
 	if r.spending.slice != nil {
@@ -28,7 +28,7 @@ func (r *run) openBudget() func() {
 		s.loopBudget, own = own, own.Child(s.Budget).Named(r.Name())
 	}
 	r.place.ChargeReplayed(own)
-	r.spending.budget = own.Child(budget.Limits{}) // counts what is used from here on, and what is booked again
+	r.spending.budget = own.Child(budget.Limits{}) // counts the usage from here on, also what replayed steps book again
 	r.reserveForFinalizer()
 	return func() {
 		if r.spending.finalizer != nil {
@@ -70,7 +70,7 @@ func (r *run) usedSince(before budget.Usage) loop.Usage {
 	return used
 }
 
-// permanent reports whether it is no use to try again, as far as the error says.
+// permanent reports whether an error means that another attempt cannot succeed.
 func permanent(err error) bool {
 	if p, ok := errors.AsType[drive.PermanentError](err); ok {
 		return p.Permanent()
@@ -88,7 +88,7 @@ func retryDelay(err error) time.Duration {
 	return max(0, asks.RetryDelay())
 }
 
-// isLogLost reports whether an error is that the log cannot be written.
+// isLogLost reports whether an error means that the log cannot be written.
 func isLogLost(err error) bool {
 	_, ok := errors.AsType[*agent.LogError](err)
 	return ok

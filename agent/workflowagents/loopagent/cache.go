@@ -26,13 +26,13 @@ type Cache struct {
 	TTL time.Duration
 }
 
-// maxCachedResults bounds how many outcomes of one step are kept.
+// maxCachedResults is the largest number of results that are kept for one step. At the next result, all of them are dropped.
 const maxCachedResults = 256
 
 type cache struct {
-	byStep  []map[string]cachedStep // by step
-	key     string                  // of the step under way
-	pending []*session.Event        // what it has said
+	byStep  []map[string]cachedStep // the results by step and key
+	key     string                  // the key of the current step; "" if its result is not kept
+	pending []*session.Event        // the events of the current step
 }
 
 // cachedStep has the events of a step at an address.
@@ -44,7 +44,7 @@ type cachedStep struct {
 
 func newCache() *cache { return new(cache) }
 
-// fromCache says a step's earlier events again, if it has any for the same key.
+// fromCache yields a step's earlier events again, if the cache has them for the same key. It reports whether it does.
 func (r *run) fromCache(d *loop.Decision) (*drive.StepResult, bool) {
 	c := r.steps.cache
 	policy := r.setCacheKey(d)
@@ -55,22 +55,22 @@ func (r *run) fromCache(d *loop.Decision) (*drive.StepResult, bool) {
 	if !ok || policy.TTL > 0 && time.Since(was.time) >= policy.TTL {
 		return nil, false
 	}
-	c.key = "" // its result is stored already
+	c.key = "" // the result is already in the cache
 	return new(r.yieldCached(d, was)), true
 }
 
-// setCacheKey makes the key of a step that is about to run, if it has a cache; empty if
-// its outcome is not to be kept.
+// setCacheKey computes the key of a step that is about to run, and returns the step's cache policy. The key is empty if
+// the step has no cache or its result must not be kept.
 func (r *run) setCacheKey(d *loop.Decision) *Cache {
 	c := r.steps.cache
 	c.key, c.pending = "", nil
 	policy := r.cfg.Steps[r.plan.Steps[d.Step].Name].Cache
-	if policy == nil || d.Sample > 0 { // the same again would be no sample
+	if policy == nil || d.Sample > 0 { // each sample must be a new answer
 		return nil
 	}
 	if key, err := policy.Key(r.lookup(d)); err == nil {
 		c.key = key
-		if l := r.loop.Leg; l != nil && l.Settings != (drive.Settings{}) { // other settings give another answer
+		if l := r.loop.Leg; l != nil && l.Settings != (drive.Settings{}) { // other settings can give another answer
 			c.key = strings.Join([]string{l.Model, l.Thinking, l.Instructions, key}, "\x00")
 		}
 	}
@@ -100,6 +100,7 @@ func (r *run) yieldCached(d *loop.Decision, was cachedStep) (res drive.StepResul
 	return res
 }
 
+// yieldCopies yields copies of the cached events for the address at. It stops when the consumer stops.
 func (r *run) yieldCopies(was cachedStep, at session.Address) (res drive.StepResult) {
 	for _, ev := range was.events {
 		again := r.copyFor(ev, was.address, at)
@@ -112,7 +113,7 @@ func (r *run) yieldCopies(was cachedStep, at session.Address) (res drive.StepRes
 	return res
 }
 
-// lookup finds names as the step would.
+// lookup returns a function that looks up names as the step does.
 func (r *run) lookup(d *loop.Decision) func(string) (any, bool) {
 	return r.place.LookupAt(r.loop, r.address(d))
 }
@@ -125,12 +126,12 @@ func (r *run) copyFor(ev *session.Event, from, at session.Address) *session.Even
 	if ev.Address == from {
 		again.Attempt = 1
 	}
-	if ev.Iteration != 0 && !strings.Contains(string(ev.Address[len(from):]), "[") { // else it is that of a loop in it
+	if ev.Iteration != 0 && !strings.Contains(string(ev.Address[len(from):]), "[") { // not an iteration of an inner loop
 		again.Iteration = r.loop.Iteration
 	}
-	again.UsageMetadata = nil // nothing was used this time
+	again.UsageMetadata = nil // the copy has used no model
 	drive.Annotate(&again, "cached", true)
-	if temp, _ := again.CustomMetadata[drive.MetadataTemp].(map[string]any); temp != nil { // stores leave them out of the delta
+	if temp, _ := again.CustomMetadata[drive.MetadataTemp].(map[string]any); temp != nil { // stores remove temp: keys from the delta
 		delete(again.CustomMetadata, drive.MetadataTemp)
 		again.Actions.StateDelta = maps.Clone(again.Actions.StateDelta)
 		if again.Actions.StateDelta == nil {
@@ -141,9 +142,9 @@ func (r *run) copyFor(ev *session.Event, from, at session.Address) *session.Even
 	return &again
 }
 
-// markFor is a mark of a step that is not run.
+// markFor returns an event with a mark for a step that does not run.
 func (r *run) markFor(at session.Address, kind mark.Kind, data any) *session.Event {
-	m, _ := mark.New(kind, data) // plain data: there is no error
+	m, _ := mark.New(kind, data) // no error, because the data can be encoded
 	ev := &session.Event{
 		InvocationID: r.ctx.InvocationID(), Branch: r.ctx.Branch(), Author: at.Agent(),
 		Address: at, Iteration: r.loop.Iteration, Attempt: 1, Mark: m,
@@ -154,7 +155,7 @@ func (r *run) markFor(at session.Address, kind mark.Kind, data any) *session.Eve
 	return ev
 }
 
-// storeInCache remembers the events of a step if they may be reused.
+// storeInCache keeps the events of a step if they may be reused. when is the time at which the step ended.
 func (r *run) storeInCache(d *loop.Decision, res *drive.StepResult, when time.Time) {
 	c := r.steps.cache
 	if c.key == "" || res.Err != nil || res.ConsumerLeft || r.exits.accepted != nil || r.exits.refused != nil {

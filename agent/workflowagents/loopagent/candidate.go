@@ -16,17 +16,17 @@ import (
 )
 
 // candidates has the results of iterations that the loop may hand back. The candidate of an
-// iteration is the last output of a step that makes something, outside parallel agents. Without
-// such a step it is the output of a parallel agent, or else the last output.
+// iteration is the last output of a step that makes something, outside parallel agents. If no step does so,
+// it is the output of a parallel agent. If no step makes anything, it is the output of a step that judges.
 type candidates struct {
-	steps                             []stepOutput // by index in the plan
-	producers                         int          // how many of them have made something
-	hasOutput                         bool         // something was made outside parallel agents
-	current, last, best, conditionMet candidate
-	ended, lastComplete               candidate      // of the last iteration that ended, and of the last complete one, silent or not
-	start                             candidate      // what was there before the first iteration, if it has a score
+	steps                             []stepOutput   // by index in the plan
+	producers                         int            // the number of steps that have made something
+	hasOutput                         bool           // something was made outside parallel agents
+	current, last, best, conditionMet candidate      // last is of the last complete iteration that made something
+	ended, lastComplete               candidate      // of the last iteration, and of the last complete one, even if they made nothing
+	start                             candidate      // the state before the first iteration, if it has a score
 	atStop                            candidate      // the values of Config.HandBack before the finalizer ran
-	parallelOutput, judgeOutput       *session.Event // in this iteration: what was made in a parallel agent, and said of what was made
+	parallelOutput, judgeOutput       *session.Event // in this iteration: the outputs of a parallel agent and of a judging step
 }
 
 // candidate is the candidate of an iteration: an output, or the value of Config.Result.
@@ -42,17 +42,17 @@ func (c *candidate) isPresent() bool { return c.output != nil || c.value != nil 
 
 // stepOutput has the facts about a step's outputs.
 type stepOutput struct {
-	output       *session.Event // the last; nil if there are none
-	writesState  bool           // it has changed the state
-	changesInput bool           // it has changed what was there before it
-	produces     bool           // it has made something
+	output       *session.Event // the last output; nil if there is none
+	writesState  bool           // the step has changed the state
+	changesInput bool           // the step has changed a value that was there before it
+	produces     bool           // the step has made something, and does not only judge
 }
 
 func (c *candidates) begin(iteration int) {
 	c.current, c.parallelOutput, c.judgeOutput = candidate{number: iteration}, nil, nil
 }
 
-// ofIteration is the candidate of the iteration under way.
+// ofIteration returns the candidate of the current iteration.
 func (c *candidates) ofIteration() candidate {
 	now := c.current
 	if now.output == nil && !c.hasOutput {
@@ -64,7 +64,8 @@ func (c *candidates) ofIteration() candidate {
 	return now
 }
 
-// end takes down the candidate of an iteration that has ended.
+// end records the candidate of an iteration that has ended. value is that of Config.Result, and kept are those of
+// Config.HandBack.
 func (c *candidates) end(it *loop.IterationRecord, value any, kept map[string]any) {
 	now := c.ofIteration()
 	now.value, now.handBack = value, kept
@@ -72,7 +73,7 @@ func (c *candidates) end(it *loop.IterationRecord, value any, kept map[string]an
 	if c.ended = now; it.Complete {
 		c.lastComplete = now
 	}
-	if it.Complete && now.isPresent() { // silence does not take back what was said
+	if it.Complete && now.isPresent() { // an iteration without output does not replace an earlier result
 		c.last = now
 	}
 	if it.Best {
@@ -97,7 +98,8 @@ func (r *run) handBackValues() map[string]any {
 }
 
 // handBack returns the changes of the state that give the keys of Config.HandBack the values of the
-// result's iteration. A finalizer has them since before it ran, and may have changed them.
+// result's iteration. It returns nil if the result is the finalizer's, because the finalizer got these values before it ran
+// and may have changed them.
 func (r *run) handBack(rec *loop.StopRecord, from loop.Result) map[string]any {
 	if rec.Reason == loop.ReasonCanceled || rec.Reason == loop.ReasonError || from.Source == loop.FromFinalizer {
 		return nil
@@ -136,7 +138,7 @@ func (r *run) deltaToValues(iteration int) (delta map[string]any) {
 	case iteration == 0 && c.start.handBack != nil:
 		all[0], i = c.start, 0
 	case iteration == 0 || i < 0:
-		return nil // the state is that of the result
+		return nil // the state already has the values of the result
 	}
 	for k, now := range r.handBackValues() {
 		if was := all[i].handBack[k]; !reflect.DeepEqual(now, was) {
@@ -209,7 +211,7 @@ func (r *run) isJudge(step int, first bool) bool {
 	return others > 0 && !s.changesInput && (r.isOnlyExiter(step) || r.exits.accepted != nil && (s.writesState || first))
 }
 
-// isOnlyExiter reports whether a step may leave the loop, and another may not.
+// isOnlyExiter reports whether a step may leave the loop while at least one other step may not.
 func (r *run) isOnlyExiter(step int) bool {
 	if r.plan.CanExit == nil || !r.plan.MayExit(r.plan.Steps[step].Name) {
 		return false
@@ -217,7 +219,8 @@ func (r *run) isOnlyExiter(step int) bool {
 	return slices.ContainsFunc(r.plan.Steps, func(s loop.Step) bool { return !s.Finalizer && !r.plan.MayExit(s.Name) })
 }
 
-// nothingBetter is the result of a loop that hands back what was there before its first iteration.
+// nothingBetter is the text of the result if no iteration was better than the state before the first one, and that state has
+// no value for Config.Result.
 const nothingBetter = "No iteration was better than the start, which stays."
 
 // value returns the current value of Config.Result, or nil.

@@ -23,14 +23,14 @@ type Config struct {
 	// sub-agents are the steps of an iteration, in order.
 	AgentConfig agent.Config
 	// Plan has the rules of the loop, for a caller that has a plan, such as package definition.
-	// Its steps have the names of the sub-agents, in the same order. Its name is ignored. Leave
-	// the fields that state the same rules empty; of Steps only Cache has an effect then. If
+	// The steps of the plan must have the names of the sub-agents, in the same order. The plan's name is ignored.
+	// With a Plan, leave the fields that state the same rules empty; in Steps, set only Cache. If
 	// Plan is nil, New makes the plan from the fields.
 	Plan *loop.Plan
 	// MaxIterations stops the loop after this many iterations. 0 sets no limit.
 	MaxIterations uint
 
-	// Goal is the purpose of the loop, and Instructions are how to reach it. They become part of the
+	// Goal is the purpose of the loop, and Instructions describe how to reach it. Both become part of the
 	// prompts of the agents in the loop.
 	Goal, Instructions string
 	// Order is the order of the steps in an iteration, by name. It names every step once,
@@ -53,23 +53,23 @@ type Config struct {
 	// sessions share (app: and user:).
 	QualityGate  *float64
 	OnRegression loop.Regression
-	// OnPlateau is what the loop does when it has converged, before it stops: each entry once, in order, from the best
-	// state so far, or from that of the loop's start. Models that it names are among the Models of the agents that ask
-	// them, as in llmagent.Config. Nil stops the loop when it has converged.
+	// OnPlateau lists further attempts to improve a loop that has converged. Before it stops, the loop carries out each entry
+	// once, in order. An entry begins with the best state so far, or with the state of the loop's start. A model that an entry
+	// names must be one of the Models of the agents that ask it; see llmagent.Config. With nil, a converged loop stops.
 	OnPlateau []loop.Leg
 	// NoProgress stops a loop whose results repeat. NotWorth stops a loop whose next iteration
 	// promises too little. Nil turns the check off.
 	NoProgress *loop.NoProgress
 	NotWorth   *loop.NotWorth
 
-	// Timeout limits the loop and IterationTimeout an iteration, delays included; 0 sets no limit.
-	// When the time is over, the running step's context is canceled. A step that has not ended after
-	// AbandonAfter (0 means 2 seconds) is abandoned: its later events have no effect.
+	// Timeout limits the time of the loop, and IterationTimeout the time of an iteration. Both include delays; 0
+	// sets no limit. When the time is over, the context of the running step is canceled. If the step has not ended
+	// after AbandonAfter (0 means 2 seconds), the loop abandons it, and the step's later events have no effect.
 	Timeout, IterationTimeout, AbandonAfter time.Duration
 	// Budget limits the usage of the loop's model calls, within the budget of the run. If the budget
 	// of the run is exceeded, the loop around this one stops too.
 	Budget *loop.Budget
-	// FinalizerReserve is the share of Timeout and Budget that is kept for the finalizer. 0 means 0.1.
+	// FinalizerReserve is the share of Timeout and Budget that is kept for the finalizer, from 0 to 1. 0 means 0.1.
 	FinalizerReserve float64
 	// DelayBefore and DelayAfter are the delays before and after each iteration.
 	DelayBefore, DelayAfter time.Duration
@@ -94,22 +94,22 @@ type Config struct {
 	// OutputKey is the state key that gets the loop's result.
 	OutputKey string
 	// Result is the state key that holds the result of an iteration. Without it the result of an
-	// iteration is its last output, not counting steps that judge, and steps that may exit where
-	// others may not.
+	// iteration is its last output. The outputs of steps that only judge do not count. Nor do those of steps that may
+	// exit, if other steps may not.
 	Result string
-	// HandBack names state keys that belong to the result: when the loop ends, each gets the value that
-	// it had at the end of the iteration that the result is from, unless that was undone. A finalizer begins
-	// with the values of the best iteration, if there are scores, and may change them.
+	// HandBack names state keys that belong to the result. When the loop ends, each of them gets the value that
+	// it had at the end of the result's iteration, unless that iteration was undone. If there are scores, a
+	// finalizer begins with the values of the best iteration, and may change them.
 	HandBack []string
-	// BestOnExit hands back the best iteration after an exit too. The default is the iteration
+	// BestOnExit makes the best iteration the result after an exit too. The default is the iteration
 	// in which the exit happened.
 	BestOnExit bool
 	// KeepStates keeps the state of the previous and of the best iteration, for steps that read
 	// them. It costs one copy of the state per iteration.
 	KeepStates bool
 	// BeforeIteration and AfterIteration are called before and after each iteration, in order. Their
-	// changes of the state become an event of the loop. An error ends the loop. Their time counts as
-	// the loop's. When the loop's time is over, their context ends, and the loop stops as for a step
+	// changes of the state become an event of the loop. An error ends the loop. Their time counts in the
+	// loop's time. When the loop's time is over, their context is canceled, and the loop stops as it does for a step
 	// that takes too long.
 	BeforeIteration []BeforeIterationCallback
 	AfterIteration  []AfterIterationCallback
@@ -125,11 +125,10 @@ type StepPolicy struct {
 	// earlier runs.
 	Timeout         time.Duration
 	AdaptiveTimeout *loop.AdaptiveTimeout
-	// Retry runs a failed step again, after undoing its changes of the state, except for keys
-	// that sessions share (app: and user:). An error with a method Permanent() bool that
-	// returns true is not retried. The result of an error's method RetryDelay() time.Duration
-	// is the least delay. Circuit stops running a step that fails again and again; steps with
-	// the same Endpoint share one circuit.
+	// Retry runs a failed step again. Before that it undoes the step's changes of the state, except for keys
+	// that sessions share (app: and user:). A step is not retried if its error has a method Permanent() bool
+	// that returns true. If the error has a method RetryDelay() time.Duration, its result is the shortest delay.
+	// Circuit stops running a step that fails repeatedly; steps with the same Endpoint share one circuit.
 	Retry   *loop.Retry
 	Circuit *loop.Circuit
 	// DelayBefore and DelayAfter are the delays before and after the step.
@@ -144,7 +143,8 @@ type (
 	AfterIterationCallback  func(ctx agent.Context, it loop.IterationRecord) error
 )
 
-// plain reports whether a loop has no more to say than ADK's.
+// plain reports whether no field of the config or the plan needs an event with the loop's result at its end. ADK's loop agent
+// yields no such event either.
 func (c *Config) plain(p *loop.Plan) bool {
 	return p.Score == nil && p.StopWhen == nil && c.OutputKey == "" && c.Result == "" && len(c.HandBack) == 0 &&
 		p.NoProgress == nil && p.Timeout == 0 && p.IterationTimeout == 0 && p.Budget == nil &&
@@ -152,7 +152,7 @@ func (c *Config) plain(p *loop.Plan) bool {
 		!slices.ContainsFunc(p.Steps, func(s loop.Step) bool { return s != loop.Step{Name: s.Name} })
 }
 
-// plan returns the rules of the loop: Plan, or the plan of the other fields.
+// plan returns a copy of Plan, or of the plan that the other fields describe, with the current version of the rules.
 func (c *Config) plan() *loop.Plan {
 	p := c.Plan
 	if p == nil {
@@ -164,7 +164,7 @@ func (c *Config) plan() *loop.Plan {
 	return &own
 }
 
-// rules returns the plan of the fields besides Plan.
+// rules returns the plan that the fields other than Plan describe.
 func (c *Config) rules() *loop.Plan {
 	p := &loop.Plan{
 		MaxIterations: c.MaxIterations, Order: c.Order, CanExit: c.CanExit,
@@ -231,7 +231,7 @@ func appendTree(names []string, a agent.Agent) []string {
 	return names
 }
 
-// check returns an error for each name that no agent has.
+// check returns an error for each name that no agent has, for a cache without a Key, and for a negative AbandonAfter.
 func (c *Config) check() error {
 	var errs []error
 	is := func(name string) bool {

@@ -7,13 +7,13 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// endWithOutcome is a [mark.StepFinished] with its outcome, so that both become JSON at once.
+// endWithOutcome is a [mark.StepFinished] together with the step's outcome, so that one call encodes both as JSON.
 type endWithOutcome struct {
 	mark.StepFinished
 	Outcome *loop.Outcome `json:"outcome"`
 }
 
-// setEndData sets the data of the mark that a step has finished.
+// setEndData sets the data of a mark of the kind step finished.
 func (r *run) setEndData(m *mark.Mark, fin *mark.StepFinished, o *loop.Outcome) error {
 	all, err := mark.New(mark.KindStepFinished, &endWithOutcome{*fin, o})
 	if err == nil {

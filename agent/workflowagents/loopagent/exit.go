@@ -13,31 +13,31 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// handleEvent takes an event of a step, settles a request to leave that it carries,
-// and hands it on.
+// handleEvent handles an event of a step. It decides about the event's request to leave the loop, records what
+// the event changes, and yields it. It keeps back the mark of the step's end until the outcome is known.
 func (r *run) handleEvent(ev *session.Event) bool {
 	if ev.Mark != nil && ev.Mark.Kind == mark.KindStepFinished && ev.Address == r.current.address {
 		r.current.endMark = ev // see yieldEndMark
 		return true
 	}
 	switch x := ev.Actions.Exit; {
-	case ev.Actions.AsksToLeave() && ev.Seq != 0: // it is in the log, and as it is
+	case ev.Actions.AsksToLeave() && ev.Seq != 0: // the event is in the log and must not change
 		r.decideExit(new(*ev))
 	case ev.Actions.AsksToLeave():
 		r.decideExit(ev)
 	case x == nil:
-	case r.isInnermostLoop(ev.Address): // refused before anybody else could hear it
+	case r.isInnermostLoop(ev.Address): // a request that was refused before any loop got it
 		r.exits.refused = new(*x)
 		if _, r.exits.refused.By = r.requester(r.loop.Address, ev.Address); ev.Seq == 0 {
 			ev.Actions.Exit = r.exits.refused
 		}
 	case r.exits.accepted != nil && r.exits.accepted.By == x.By:
-		r.exits.accepted = nil // a loop within takes it back: the attempt has failed
+		r.exits.accepted = nil // an inner loop withdraws the request, because the attempt has failed
 	}
 	r.noteChangedKeys(ev)
 	r.noteSample(ev)
 	r.noteWrites(ev)
-	if !r.phase.finalizing && !r.tally.Rejudge { // it is in no iteration
+	if !r.phase.finalizing && !r.tally.Rejudge { // otherwise the event belongs to no iteration
 		r.loop.History.Add(ev)
 	}
 	if r.current.fingerprint != nil {
@@ -53,7 +53,7 @@ func (r *run) handleEvent(ev *session.Event) bool {
 func (r *run) decideExit(ev *session.Event) {
 	x := &session.Exit{Plain: true}
 	if asked := ev.Actions.Exit; asked != nil {
-		x = new(*asked) // the step may keep its own, and say it again
+		x = new(*asked) // a copy, because the step may keep its own and send it again
 	}
 	ev.Actions.Exit, ev.Actions.Escalate = x, true
 	if !r.appliesToLoop(ev, x) {
@@ -76,9 +76,9 @@ func (r *run) decideExit(ev *session.Event) {
 	}
 }
 
-// requester returns the step that an address is in, or nil for the loop's own address, and the
-// innermost agent there that the loop knows. An agent that another agent runs as a tool, or without
-// listing it, asks in that other agent's name.
+// requester returns the step that an address is in, or nil for the loop's own address. by is the name of the
+// innermost agent at the address that is in the tree of the step. If an agent runs another one as a tool, or
+// without listing it as a sub-agent, a request of the other one counts as a request of the first.
 func (a *Agent) requester(loop, at session.Address) (step agent.Agent, by string) {
 	top := at
 	for p := at.Parent(); p != loop && p != ""; p = p.Parent() {
@@ -100,7 +100,7 @@ func (a *Agent) requester(loop, at session.Address) (step agent.Agent, by string
 	return step, step.Name()
 }
 
-// refusal says why the agent at an address may not leave the loop; "" if it may.
+// refusal returns the reason for which the agent at an address may not leave the loop; "" if it may.
 func (a *Agent) refusal(loop, at session.Address) string {
 	step, by := a.requester(loop, at)
 	switch {
@@ -140,7 +140,7 @@ func weight(x *session.Exit) int {
 	return slices.Index([]string{session.ExitBlocked, session.ExitImpossible}, x.Status)
 }
 
-// firstInTree is which of two agents comes first in a tree; "" if neither is in it.
+// firstInTree returns the name of the one of two agents that comes first in a tree; "" if neither is in it.
 func firstInTree(a agent.Agent, x, y string) string {
 	if n := a.Name(); n == x || n == y {
 		return n
@@ -164,45 +164,45 @@ func (r *run) isInnermostLoop(at session.Address) bool {
 	return step != nil
 }
 
-// waitsForPerson reports whether an event leaves the loop because a person has to answer first; see package
-// tool. Such an exit needs no permission, because the loop cannot continue.
+// waitsForPerson reports whether an event asks to leave the loop because a person has to answer first; see package
+// tool. Such a request needs no permission, because the loop cannot continue without the answer.
 func waitsForPerson(ev *session.Event) bool {
 	x := ev.Actions.Exit
 	return x != nil && x.Status == session.ExitBlocked && len(ev.LongRunningToolIDs) > 0
 }
 
-// appliesToLoop reports whether a request is about this loop, because no inner loop handled it, or
-// because it propagates this far. It ignores a handler that is no loop or that the event does not
-// come from, because the step has invented the handler, or repeats an earlier request.
+// appliesToLoop reports whether a request applies to this loop, because no inner loop has handled it, or
+// because its scope reaches this loop. It ignores x.HandledBy if that is not a loop, or if the event does not come
+// from inside that loop, because then the step has invented the handler or repeats an earlier request.
 func (r *run) appliesToLoop(ev *session.Event, x *session.Exit) bool {
 	by := x.HandledBy
 	nearer := len(by) > len(r.loop.IterationAddress) && by.Under(r.loop.IterationAddress) && ev.Address.Under(by)
 	if step, _ := r.requester(r.loop.Address, by); nearer && step != nil {
-		a := agent.Find(step, by.Agent()) // nil for one that another runs without listing it
+		a := agent.Find(step, by.Agent()) // nil for a loop that another agent runs without listing it
 		nearer = a == nil || agent.TypeOf(a) == agent.TypeLoop
 	}
 	return !nearer || x.Scope == session.ScopeAll || x.Scope != "" && r.loop.IsInside(x.Scope)
 }
 
-// exitOf is a request in the words of package loop.
+// exitOf converts a request to leave into the type of package loop.
 func exitOf(x *session.Exit) *loop.Exit {
 	return &loop.Exit{
 		By: x.By, Reason: x.Reason, Status: x.Status, Scope: x.Scope, Score: x.Score, Escalated: x.Plain,
 	}
 }
 
-// exitCalls are calls of the tool, written in words.
+// exitCalls lists the forms in which models write a call of the tool exit_loop as text.
 var exitCalls = []string{"exit_loop(", "exit_loop (", "exitLoop("}
 
-// mentionsExitCall reports whether a model of this loop has written a call of exit_loop as text, in place
-// of making it. Texts of programs and people do not count.
+// mentionsExitCall reports whether a model of this loop has written a call of exit_loop as text, instead of
+// calling the tool. It ignores the text of programs and people.
 func (r *run) mentionsExitCall(said *session.Event) bool {
 	if said == nil || !r.asksModels || strings.Contains(strings.TrimPrefix(string(said.Address), string(r.current.address)),
-		"[") { // in a loop within
+		"[") { // the text comes from an inner loop
 		return false
 	}
 	text := said.Text()
-	if strings.IndexByte(text, '(') < 0 || // as it nearly always is
+	if strings.IndexByte(text, '(') < 0 || // a fast check, which is nearly always true
 		!slices.ContainsFunc(exitCalls, func(call string) bool { return strings.Contains(text, call) }) {
 		return false
 	}

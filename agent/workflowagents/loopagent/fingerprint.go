@@ -15,16 +15,16 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// fingerprint identifies the output of a step: its text without white space, and its changes of the
-// state without temp: keys, [drive.KeyPrefixConversation] and what a
-// [drive.Reporter] leaves out. The order in which branches produce something makes no difference.
+// fingerprint is a hash that identifies the output of a step. It includes the step's text, in which any white space is
+// equal, and its changes of the state. It leaves out keys with the prefix temp: or [drive.KeyPrefixConversation], and the
+// fields that a [drive.Reporter] removes. The order of the events of different branches makes no difference.
 type fingerprint struct {
-	h        hash.Hash64 // of what is in the loop's own branch
+	h        hash.Hash64 // the hash of the events in the loop's own branch
 	branches map[string]*fingerprint
-	branch   string // of the loop
+	branch   string // the loop's branch
 	tree     *drive.Tree
 	buf      []byte
-	unknown  bool // something could not be put into it
+	unknown  bool // a part of the output could not be hashed
 }
 
 func newFingerprint(branch string, tree *drive.Tree) *fingerprint {
@@ -37,6 +37,7 @@ func (f *fingerprint) reset() {
 	clear(f.branches)
 }
 
+// add adds an event to the fingerprint. It ignores partial events and marks.
 func (f *fingerprint) add(ev *session.Event) {
 	if ev.Partial || ev.Mark != nil {
 		return
@@ -57,7 +58,7 @@ func (f *fingerprint) add(ev *session.Event) {
 		reporter, reports := f.tree.Find(ev.Author).(drive.Reporter)
 		for _, k := range slices.Sorted(maps.Keys(delta)) {
 			if strings.HasPrefix(k, session.KeyPrefixTemp) || strings.HasPrefix(k, drive.KeyPrefixConversation) {
-				continue // the log of a run that is resumed does not tell the former
+				continue // a resumed run does not find temp: keys in the log; a conversation's ID differs each time
 			}
 			v := delta[k]
 			if reports {
@@ -69,7 +70,7 @@ func (f *fingerprint) add(ev *session.Event) {
 			f.h.Write(b)
 		}
 	}
-	// The contents of a file are not known here.
+	// The event does not have the contents of an artifact.
 	f.unknown = f.unknown || len(ev.Actions.ArtifactDelta) > 0
 }
 
@@ -92,7 +93,7 @@ func (f *fingerprint) write(texts ...string) {
 	}
 }
 
-// sum is the fingerprint, "" if it is not known.
+// sum returns the fingerprint as text; "" if a part of the output could not be hashed.
 func (f *fingerprint) sum() string {
 	for _, branch := range slices.Sorted(maps.Keys(f.branches)) {
 		of := f.branches[branch]

@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
+// beginIteration prepares iteration n and calls the callbacks before it. It reports whether the loop continues.
 func (r *run) beginIteration(n int) bool {
 	if n == 1 && r.tally.BaselineOver {
 		r.keepStart()
@@ -31,7 +32,8 @@ func (r *run) beginIteration(n int) bool {
 	return len(r.cfg.BeforeIteration) == 0 || r.callBefore(n)
 }
 
-// keepStart keeps the start, which has just been scored, as what the loop hands back if no iteration is better.
+// keepStart saves the state before the first iteration, which the judge has just scored. The loop hands it back if no
+// iteration is better.
 func (r *run) keepStart() {
 	now := r.snapshot(r.loop.Address)
 	if r.restores() {
@@ -48,8 +50,8 @@ func (r *run) keepStart() {
 	}
 }
 
-// callBefore and callAfter are apart from their callers, which pay for no closure where
-// there is no callback.
+// callBefore and callAfter are functions of their own, so that a loop without callbacks does not
+// allocate their closures.
 func (r *run) callBefore(n int) bool {
 	return r.callBack(len(r.cfg.BeforeIteration), func(i int, ctx agent.Context) error {
 		return r.cfg.BeforeIteration[i](ctx, n)
@@ -62,11 +64,12 @@ func (r *run) callAfter(it loop.IterationRecord) bool {
 	})
 }
 
-// endIteration records the outcome of an iteration.
+// endIteration records the outcome of an iteration, calls the callbacks after it, and saves the states that later iterations or
+// the result need. It reports whether the loop continues.
 func (r *run) endIteration(it *loop.IterationRecord) bool {
 	if r.mode.tracksResults {
 		kept := r.handBackValues()
-		if r.tally.RollbackDue { // what is undone is not handed back either
+		if r.tally.RollbackDue { // values that will be undone are not handed back
 			kept = nil
 		}
 		r.results.candidates.end(it, r.value(), kept)
@@ -97,7 +100,7 @@ func (r *run) endIteration(it *loop.IterationRecord) bool {
 	if !r.cfg.KeepStates && !goal && !own && !rival && it.Rejected == "" {
 		return ok
 	}
-	now := r.snapshot(r.loop.Address) // with what the callbacks made of it
+	now := r.snapshot(r.loop.Address) // with the changes of the callbacks
 	if goal {
 		r.snapshots.accepted = now
 	}
@@ -122,8 +125,8 @@ func (r *run) endIteration(it *loop.IterationRecord) bool {
 	return ok
 }
 
-// chooseBestFor chooses the best iteration for the finalizer by the reason for which the loop has stopped
-// (LOOP 16), because an iteration with a better score may have missed the loop's target.
+// chooseBestFor sets the best iteration that the finalizer reads. It depends on the reason for which the loop has
+// stopped (LOOP 16), because an iteration with a better score may have missed the loop's target.
 func (r *run) chooseBestFor(reason loop.StopReason) {
 	t, l := &r.tally, r.loop
 	switch {
@@ -154,7 +157,7 @@ func (r *run) callBack(n int, call func(int, agent.Context) error) bool {
 		return nil
 	})
 	switch {
-	case gone && r.ctx.Err() == nil: // its changes too; the next step finds no time left, and says so
+	case gone && r.ctx.Err() == nil: // drop the callback's changes; the next step fails because no time is left
 		return true
 	case gone:
 		r.fail(context.Cause(r.ctx))
@@ -179,7 +182,7 @@ func (r *run) callBack(n int, call func(int, agent.Context) error) bool {
 	}
 	switch a := &ev.Actions; {
 	case !a.AsksToLeave():
-	case ev.Seq != 0: // it is in the log, and as it is
+	case ev.Seq != 0: // the event is in the log and must not change
 		r.exits.byCallback = new(*a.Exit)
 	default:
 		r.acceptCallbackExit(a)
@@ -187,8 +190,9 @@ func (r *run) callBack(n int, call func(int, agent.Context) error) bool {
 	return r.yield(ev, nil)
 }
 
-// callWithGrace calls f under a context. When f's own time is over it changes nothing any more.
-// Gone says that f did not heed its context, and was left behind. A panic of f is an error.
+// callWithGrace calls f with the context in, and waits for it. When the context ends, f can no longer change anything.
+// If f does not return within the grace after that, callWithGrace abandons it and returns gone. A panic in f becomes an
+// error.
 func (r *run) callWithGrace(in agent.InvocationContext, f func(agent.InvocationContext) error) (gone bool, err error) {
 	if !r.mode.timed {
 		return false, callRecovering(in, f)
@@ -219,14 +223,14 @@ func (r *run) callWithGrace(in agent.InvocationContext, f func(agent.InvocationC
 	}
 }
 
-// callRecovering calls f and makes a panic of it an error.
+// callRecovering calls f, and returns a panic in f as an error.
 func callRecovering(ctx agent.InvocationContext, f func(agent.InvocationContext) error) (err error) {
 	defer agent.Recover(&err)
 	return f(ctx)
 }
 
-// acceptCallbackExit takes the request of an iteration callback to leave the loop. It is the loop's
-// own, and needs no permission.
+// acceptCallbackExit accepts the request of an iteration callback to leave the loop. The request counts as the
+// loop's own and needs no permission.
 func (r *run) acceptCallbackExit(a *session.EventActions) {
 	x := &session.Exit{Plain: true}
 	if a.Exit != nil {
@@ -241,7 +245,8 @@ func (r *run) acceptCallbackExit(a *session.EventActions) {
 	a.Escalate, a.Exit, r.exits.byCallback = true, x, x
 }
 
-// applyCallbackExit makes the loop leave next, as a callback has requested. An earlier reason to stop stays.
+// applyCallbackExit makes the loop stop next if a callback has requested it, and reports whether it does. It does not replace
+// an earlier reason to stop.
 func (r *run) applyCallbackExit(d *loop.Decision) bool {
 	x := r.exits.byCallback
 	if r.exits.byCallback = nil; x == nil || r.tally.Exit != nil || d.Action != loop.RunStep && d.Action != loop.Rollback {
@@ -251,8 +256,8 @@ func (r *run) applyCallbackExit(d *loop.Decision) bool {
 	return true
 }
 
-// withLoopDeadline returns the loop's context with the loop's time limit. The time until done is called
-// counts as the loop's, unless an earlier part of the run is being replayed.
+// withLoopDeadline returns the loop's context with the loop's time limit. The time until the caller calls done
+// counts in the loop's time. While an earlier part of the run is replayed, there is no limit and no time counts.
 func (r *run) withLoopDeadline() (ctx agent.InvocationContext, done func()) {
 	if !r.mode.timed || r.place.IsReplay() {
 		return r.ctx, func() {}

@@ -13,20 +13,20 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// keyWrites records which agents have written which state keys.
+// keyWrites records which steps have written which state keys.
 type keyWrites struct {
 	on          bool
-	ofStep      []string        // that the step under way has written, sorted
-	ofCallbacks []string        // that callbacks have written before the iteration
-	firstWriter map[string]int  // the step that wrote a key first
-	reads       []string        // that decide whether the loop stops
-	readsAll    bool            // any may
-	stale       map[string]bool // those of them that are left over; never changed, but replaced
+	ofStep      []string        // the keys that the current step has written, sorted
+	ofCallbacks []string        // the keys that callbacks have written before the iteration, sorted
+	firstWriter map[string]int  // for each key the index of the step that wrote it first
+	reads       []string        // the keys that decide whether the loop stops
+	readsAll    bool            // any key may decide whether the loop stops
+	stale       map[string]bool // the keys of reads that are left over; the map is replaced and never changed
 }
 
-// findStaleKeys finds out which of the keys that decide whether the loop stops are left over
-// from an earlier run, or from an earlier pass of this loop: they are not there until
-// a step of this pass has written them.
+// findStaleKeys finds the keys that decide whether the loop stops and that are left over: their values come from an
+// earlier run, or from an earlier pass of this loop inside an outer one. The loop treats such a key as missing until
+// a step of this pass writes it.
 func (r *run) findStaleKeys() {
 	w := &r.writes
 	if !w.on || !r.stateDecides() {
@@ -54,8 +54,8 @@ func (r *run) stateDecides() bool {
 	return r.plan.Score != nil || r.plan.StopWhen != nil || r.plan.Watch != nil
 }
 
-// staleKeys returns those of the given keys whose values are left over. It does not repeat the
-// search of an earlier pass.
+// staleKeys returns those of the given keys whose values are left over. It searches only the events after the
+// search of an earlier pass, whose findings are in r.loop.Cache.
 func (r *run) staleKeys(keys []string) []string {
 	if len(keys) == 0 {
 		return nil
@@ -85,7 +85,7 @@ func (r *run) staleKeys(keys []string) []string {
 	return left
 }
 
-// newestFirst are the events, the last one first.
+// newestFirst returns an iterator over the events from the last one to the first.
 func newestFirst(evs session.Events) iter.Seq[*session.Event] {
 	return func(yield func(*session.Event) bool) {
 		for i := evs.Len() - 1; i >= 0 && yield(evs.At(i)); i-- {
@@ -93,12 +93,13 @@ func newestFirst(evs session.Events) iter.Seq[*session.Event] {
 	}
 }
 
-// staleResult has the finding about a key from the events up to a sequence number.
+// staleResult reports whether a key is left over, according to the events up to the sequence number seq.
 type staleResult struct {
 	seq   int64
 	stale bool
 }
 
+// staleKey is the key in r.loop.Cache of the staleResult for a state key of a loop.
 type staleKey struct {
 	loop session.Address
 	key  string
@@ -113,13 +114,13 @@ func (r *run) knownStale(key string) staleResult {
 	return known
 }
 
-// noteWrites takes down which keys an event of a step writes, before it does.
+// noteWrites records the keys that an event of a step writes, before the event changes the state.
 func (r *run) noteWrites(ev *session.Event) {
 	w := &r.writes
 	if !w.on {
 		return
 	}
-	temp, _ := ev.CustomMetadata[drive.MetadataTemp].(map[string]any) // stores leave them out of the delta
+	temp, _ := ev.CustomMetadata[drive.MetadataTemp].(map[string]any) // stores remove temp: keys from the delta
 	if ev.Partial || len(ev.Actions.StateDelta) == 0 && len(temp) == 0 {
 		return
 	}
@@ -137,14 +138,14 @@ func (r *run) noteWrites(ev *session.Event) {
 	}
 }
 
-// isLogged reports whether the log of a run records the writing of a key. Of temp: keys it records
-// those that the loop reads.
+// isLogged reports whether the log of a run shows that a key was written. For temp: keys it does so only if the
+// loop reads them.
 func (w *keyWrites) isLogged(key string) bool {
 	return !strings.HasPrefix(key, session.KeyPrefixTemp) || w.readsAll || slices.Contains(w.reads, key)
 }
 
-// addKeys adds the keys that an event writes to a sorted list. They are left over
-// no more.
+// addKeys adds the keys that an event writes to a sorted list, and returns it. These keys are no longer
+// left over.
 func (w *keyWrites) addKeys(keys []string, ev *session.Event) []string {
 	for k := range ev.Actions.StateDelta {
 		if w.isLogged(k) {
@@ -165,8 +166,8 @@ func (w *keyWrites) addKey(keys []string, k string) []string {
 	return keys
 }
 
-// observedStep returns the number of the step under way if the loop observes which keys it works on;
-// else -1.
+// observedStep returns the index of the current step if the loop observes which keys that step changes,
+// and else -1.
 func (r *run) observedStep() int {
 	if r.phase.finalizing || len(r.steps.addresses) == 1 {
 		return -1
@@ -174,8 +175,8 @@ func (r *run) observedStep() int {
 	return slices.Index(r.steps.addresses, r.current.address)
 }
 
-// learnFromWrite finds out from a key that a step writes whether the step changes an existing value. Such a
-// step makes something, and does not only judge.
+// learnFromWrite records whether a step that writes the key k changes an existing value. A step that does so makes
+// something, and does not only judge.
 func (r *run) learnFromWrite(step int, k string) {
 	s, w := &r.results.candidates.steps[step], &r.writes
 	by, written := w.firstWriter[k]
@@ -191,8 +192,8 @@ func (r *run) learnFromWrite(step int, k string) {
 	s.changesInput = s.changesInput || written || r.plan.MayExit(r.plan.Steps[step].Name) && r.isGiven(k)
 }
 
-// isGiven reports whether a key is in the state, and not left over from an earlier pass or run. It is
-// false for keys that sessions share, because the log does not record their values.
+// isGiven reports whether a key is in the state, and not left over from an earlier pass or run. It returns
+// false for keys that sessions share, because the log does not have their values.
 func (r *run) isGiven(key string) bool {
 	if strings.HasPrefix(key, session.KeyPrefixApp) || strings.HasPrefix(key, session.KeyPrefixUser) {
 		return false
@@ -201,8 +202,8 @@ func (r *run) isGiven(key string) bool {
 	return ok && len(r.staleKeys([]string{key})) == 0
 }
 
-// writtenKeys returns the keys that the step has written, never nil; or nil if the loop does not need
-// them.
+// writtenKeys returns the keys that the step, and the callbacks before the iteration, have written. It returns nil only if the
+// loop does not need them.
 func (r *run) writtenKeys() []string {
 	if !r.stateDecides() {
 		return nil

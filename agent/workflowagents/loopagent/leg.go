@@ -14,7 +14,8 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// legs returns what each leg of the plan changes for which agents. The error names legs that no agent can follow.
+// legs returns for each leg of the plan its settings and the agents that get them. It returns an error for each leg whose
+// settings no agent can use.
 func (c *Config) legs(p *loop.Plan) (legs []*drive.Leg, _ error) {
 	var errs []error
 	for i := range p.OnPlateau {
@@ -39,7 +40,8 @@ func (c *Config) legs(p *loop.Plan) (legs []*drive.Leg, _ error) {
 	return legs, errors.Join(errs...)
 }
 
-// agentsOfLeg returns the agents for which a leg holds.
+// agentsOfLeg returns the agents that get a leg's settings: those in the leg's Steps that ask a model. A leg without Steps is for
+// all agents in the loop that ask a model, except the finalizer and those that give the score.
 func (c *Config) agentsOfLeg(p *loop.Plan, l *loop.Leg) (asked []agent.Agent, _ error) {
 	subs := c.AgentConfig.SubAgents
 	if len(l.Steps) == 0 {
@@ -86,7 +88,7 @@ func appendAsking(list []agent.Agent, a agent.Agent) []agent.Agent {
 	return list
 }
 
-// offers returns an error unless an agent can ask a model of that name.
+// offers returns an error unless the agent can ask the model with the given name.
 func offers(a agent.Agent, name string) error {
 	models := a.(drive.Settable).Models()
 	if name == "" || slices.Contains(models, name) {

@@ -10,15 +10,15 @@ import (
 	"github.com/refrain-dev/refrain/telemetry/observe"
 )
 
-// observation has the observer's data of the iteration under way.
+// observation has the observer's data of the current iteration.
 type observation struct {
-	ctx context.Context // of its steps; nil if nobody was told that it began
+	ctx context.Context // the context for the iteration's steps; nil if the observer was not told that it began
 	it  *observe.Iteration
 	end func(error)
 }
 
-// observerContext is the context of a step of an iteration; nil is the loop's. The iteration begins with
-// its first step that is not in the log.
+// observerContext returns the context for a step of iteration n; nil means the loop's context. At the first step that is
+// not in the log, it tells the observer that the iteration begins.
 func (r *run) observerContext(n int) context.Context {
 	o := r.ctx.RunConfig().Observer
 	if o == nil || r.phase.finalizing || n == 0 || r.tally.Rejudge {
@@ -32,7 +32,7 @@ func (r *run) observerContext(n int) context.Context {
 	return r.observed.ctx
 }
 
-// observeIterationEnd tells the observer how the iteration ended; nil says that it was cut short by err.
+// observeIterationEnd tells the observer how the iteration ended. it is nil if err has cut the iteration short.
 func (r *run) observeIterationEnd(it *loop.IterationRecord, err error) {
 	w := r.observed
 	if w.ctx == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// yieldEndMark writes the mark that a step has finished, with the step's outcome for the loop, so that a
-// recorded run can be tested with another plan. A step that was not run gets its marks here.
+// yieldEndMark yields the mark that a step has finished. The mark includes the step's outcome for the loop, so that a
+// recorded run can be tested with another plan. For a step that did not run, yieldEndMark also yields the mark of its start.
 func (r *run) yieldEndMark(d *loop.Decision, o *loop.Outcome) bool {
 	fin, ev := r.current.endData, r.current.endMark
 	switch {
@@ -28,7 +28,7 @@ func (r *run) yieldEndMark(d *loop.Decision, o *loop.Outcome) bool {
 			fin.Timeout = o.Failure.Kind == d.TimeoutKind && d.TimeoutKind != ""
 		}
 		ev = r.markFor(r.current.address, mark.KindStepFinished, nil)
-	case ev.Mark.Data != nil: // the step was left behind
+	case ev.Mark.Data != nil: // the step was abandoned or taken from the cache, so current.endData is not its data
 		fin = new(mark.StepFinished)
 		if err := ev.Mark.Decode(fin); err != nil {
 			r.yield(nil, err)
@@ -36,9 +36,9 @@ func (r *run) yieldEndMark(d *loop.Decision, o *loop.Outcome) bool {
 		}
 	}
 	fin.Again = o.Failure != nil && !drive.Overall(r.failures.current) && r.plan.Retries(&r.tally, *o)
-	fin.Canceled = o.Canceled != "" || r.ctx.Err() != nil && isLogLost(context.Cause(r.ctx)) // then it is made again
+	fin.Canceled = o.Canceled != "" || r.ctx.Err() != nil && isLogLost(context.Cause(r.ctx)) // a resumed run then runs the step again
 	state := o.State
-	o.State = r.recordedKeys.valuesIn(state) // the log has the rest
+	o.State = r.recordedKeys.valuesIn(state) // the log has the other keys
 	err := r.setEndData(ev.Mark, fin, o)
 	o.State = state
 	if err != nil {
@@ -50,5 +50,6 @@ func (r *run) yieldEndMark(d *loop.Decision, o *loop.Outcome) bool {
 	return r.yieldMark(ev)
 }
 
-// yieldMark hands a mark on. A canceled run's marks are still written.
+// yieldMark yields a mark and reports whether the loop continues. It returns true for a canceled run, whose marks are still
+// written.
 func (r *run) yieldMark(ev *session.Event) bool { return r.yield(ev, nil) || r.ctx.Err() != nil }

@@ -17,8 +17,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// replayStep answers a step from the log of a resumed run. known reports that the step has finished
-// there. There are no delays and no time limits. more reports whether the loop continues.
+// replayStep takes the result of a step from the log of a resumed run, without delays and time limits. known reports that
+// the log has the end of the step. more reports whether the loop continues.
 func (r *run) replayStep(d *loop.Decision) (known, more bool) {
 	if r.steps.cache != nil {
 		r.setCacheKey(d)
@@ -28,7 +28,7 @@ func (r *run) replayStep(d *loop.Decision) (known, more bool) {
 		return known, false
 	}
 	o := loop.Outcome{Iteration: d.Iteration, Step: d.Step}
-	if res.Recorded == nil { // the context was over on the way
+	if res.Recorded == nil { // the context was canceled during the replay
 		r.outcome(&o, d, res.Err, returned)
 	} else if err := readOutcome(res.Recorded.Outcome, &o); err != nil {
 		r.yield(nil, fmt.Errorf("read the recorded outcome of %s: %w", r.current.address, err))
@@ -37,7 +37,7 @@ func (r *run) replayStep(d *loop.Decision) (known, more bool) {
 	return true, r.addReplayed(d, &o, res)
 }
 
-// readOutcome reads an outcome of the log, with all digits of the numbers in its state.
+// readOutcome decodes an outcome from the log. It keeps all digits of the numbers in the outcome's state.
 func readOutcome(data json.RawMessage, o *loop.Outcome) error {
 	if err := json.Unmarshal(data, o); err != nil || o.State == nil {
 		return err
@@ -53,7 +53,7 @@ func readOutcome(data json.RawMessage, o *loop.Outcome) error {
 	return err
 }
 
-// addReplayed adds the outcome of a step from an earlier part of the run.
+// addReplayed adds the logged outcome of a step from an earlier part of the run to the tally, and yields its last mark.
 func (r *run) addReplayed(d *loop.Decision, o *loop.Outcome, res *drive.StepResult) bool {
 	if over := r.current.endMark; over != nil {
 		if r.current.endMark = nil; !r.yieldMark(over) {
@@ -83,7 +83,7 @@ func (r *run) addReplayed(d *loop.Decision, o *loop.Outcome, res *drive.StepResu
 		}
 	}
 	r.add(d, o, res.Err)
-	r.loop.Started = r.now().Add(-r.tally.Active) // the time between is nobody's
+	r.loop.Started = r.now().Add(-r.tally.Active) // the time between the parts of the run does not count
 	return true
 }
 
@@ -105,9 +105,9 @@ func (a *Agent) GoesOn(stopped, plan *mark.Mark) error {
 	return a.plan.Lifts(&rec, &old)
 }
 
-// continueWithPlan reports whether from here on the loop follows another plan than before: a stopped loop
-// continues (LOOP 31), or a loop that was cut off has new limits. If the new limits end the loop
-// here, it stops by them.
+// continueWithPlan reports whether the loop follows another plan from here on than before. This happens when a stopped loop
+// continues (LOOP 31), and when a loop that was cut off has new limits. If the new limits end the loop at this point, it
+// stops because of them.
 func (r *run) continueWithPlan() bool {
 	if !r.mode.resumed {
 		return false
@@ -131,7 +131,7 @@ func (r *run) continueWithPlan() bool {
 // holds, it reports false, and the loop stops as before.
 func (r *run) reopen() bool {
 	t := r.tally
-	t.Bounds = nil // they are those of now: the outcomes were added again
+	t.Bounds = nil // they come from the present plan, because the outcomes were added again with it
 	if err := r.plan.Reopen(&t); err != nil {
 		r.phase.notContinued = err
 		return false
@@ -142,7 +142,8 @@ func (r *run) reopen() bool {
 	return true
 }
 
-// useLoggedRules gives the loop the version of the rules that its log was made by, and a baseline only if it had one.
+// useLoggedRules sets the plan's version of the rules to the version with which the log was written. It also takes the
+// baseline and the scorers from the logged plan.
 func (r *run) useLoggedRules() {
 	var was loop.Plan
 	known := r.place.Recorded()

@@ -17,7 +17,7 @@ import (
 // rollBack restores the state that the plan asks for, by an event of the loop.
 func (r *run) rollBack(d *loop.Decision) bool {
 	to := r.stateOf(d.To)
-	if d.Ended.Number == 0 { // a limit has stopped the loop in the middle of it
+	if d.Ended.Number == 0 { // a limit has stopped the loop in the middle of an iteration
 		r.loop.Rejected = &drive.Rejected{Iteration: d.Iteration, Reason: "a limit cut the iteration short",
 			State: r.snapshot(r.loop.Address).state}
 	}
@@ -43,7 +43,8 @@ func (r *run) restores() bool {
 	return r.plan.OnRegression == loop.RollbackOnWorse || len(r.plan.OnPlateau) > 0
 }
 
-// stateOf returns the state after an iteration that was the best, or with 0 that of the loop's start.
+// stateOf returns the saved state after an iteration, which was the best one of the loop or of a leg. For 0 it returns
+// the state at the loop's start.
 func (r *run) stateOf(iteration int) savedState {
 	switch {
 	case iteration == 0:
@@ -61,7 +62,7 @@ func (r *run) beginLeg(d *loop.Decision) bool {
 	ev.Actions.StateDelta = r.restoreDelta(r.loop.Address, to.state)
 	r.writes.stale = to.stale
 	r.loop.Leg, r.loop.Since = r.legs[d.Leg-1], 0
-	if r.plan.Leg(d.Leg).Fresh { // nothing is known but the best
+	if r.plan.Leg(d.Leg).Fresh { // the steps of this leg know nothing of earlier iterations, except the best one
 		r.loop.Prev, r.loop.Rejected, r.loop.Score, r.loop.History = nil, nil, nil, nil
 		r.loop.Since, r.questions.legBest = d.Iteration+1, r.questions.start
 	}
@@ -79,27 +80,27 @@ func (r *run) beginLeg(d *loop.Decision) bool {
 	return ok
 }
 
-// retries reports whether a step may be run more than once where it fails.
+// retries reports whether a step may run again after it has failed.
 func (r *run) retries(step int) bool {
 	s := r.plan.Steps[step].Retry
 	return s != nil && s.Attempts > 1
 }
 
-// undoAttempt reverts a failed attempt of a step before the next one: its changes of the state, and its
-// request to leave.
+// undoAttempt undoes the changes of the state of a failed attempt, and withdraws its request to leave (asked), before
+// the next attempt.
 func (r *run) undoAttempt(d *loop.Decision, asked *session.Exit) bool {
 	at := r.address(d)
-	r.clearIterationKeys(at) // the loops in it
+	r.clearIterationKeys(at) // the keys of loops inside the step
 	r.loop.History.Undo(at)
 	ev := &session.Event{
 		InvocationID: r.ctx.InvocationID(), Branch: r.ctx.Branch(), Author: at.Agent(),
-		// The step's address: iteration: keys belong to the iteration.
+		// The event has the step's address, because keys with the prefix iteration: belong to the iteration.
 		Address: at, Iteration: r.loop.Iteration, Attempt: d.Attempt,
 	}
 	ev.Actions.StateDelta = r.restoreDelta(at, r.snapshots.beforeStep.state)
 	r.writes.stale = r.snapshots.beforeStep.stale
 	if asked != nil {
-		undone := *asked // loops further out may have heard it
+		undone := *asked // outer loops may have read the request already
 		undone.Refused, undone.HandledBy = "the attempt failed and is made again", ""
 		ev.Actions.Exit = &undone
 	}
@@ -112,7 +113,7 @@ func (r *run) state(at session.Address) map[string]any {
 	return maps.Collect(r.place.StateAt(at).All())
 }
 
-// savedState is a state to go back to, with the keys in it that are left over.
+// savedState is a state that the loop can restore. stale are its keys that are left over; see findStaleKeys.
 type savedState struct {
 	state map[string]any
 	stale map[string]bool
@@ -123,13 +124,13 @@ func (r *run) snapshot(at session.Address) savedState {
 	return savedState{deep.Copy(r.state(at)), r.writes.stale}
 }
 
-// clearIterationKeys ends the iteration: keys of the iterations at and below an address.
+// clearIterationKeys removes the keys with the prefix iteration: of the iterations at and below an address.
 func (r *run) clearIterationKeys(at session.Address) {
 	r.place.EndIteration(at)
 }
 
-// noteChangedKeys notes the keys that the loop has changed, if other branches may change keys at the same
-// time.
+// noteChangedKeys records the keys that an event changes, if other branches may change keys at the same
+// time. restoreDelta then restores only these keys.
 func (r *run) noteChangedKeys(ev *session.Event) {
 	if r.snapshots.changedKeys == nil {
 		return
@@ -137,7 +138,7 @@ func (r *run) noteChangedKeys(ev *session.Event) {
 	for k := range ev.Actions.StateDelta {
 		r.snapshots.changedKeys[k] = true
 	}
-	temp, _ := ev.CustomMetadata[drive.MetadataTemp].(map[string]any) // stores leave them out of the delta
+	temp, _ := ev.CustomMetadata[drive.MetadataTemp].(map[string]any) // stores remove temp: keys from the delta
 	for k := range temp {
 		r.snapshots.changedKeys[k] = true
 	}

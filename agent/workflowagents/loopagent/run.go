@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
+// run runs the loop: it carries out one decision of the plan after the other until one of them ends the loop.
 func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
 	r := a.begin(ctx, yield)
 	r.loop.Started = r.now()
@@ -38,7 +39,7 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 	var d loop.Decision
 	for r.decide(&d) && r.carryOut(&d) {
 	}
-	if !r.phase.stopped && r.ctx.Err() != nil { // cut off while an event was on its way
+	if !r.phase.stopped && r.ctx.Err() != nil { // the run was canceled while the loop yielded an event
 		r.fail(context.Cause(r.ctx))
 	}
 }
@@ -115,7 +116,7 @@ func (r *run) carryOut(d *loop.Decision) bool {
 	}
 }
 
-// beginFinalizer gives the finalizer the values of the chosen iteration before its first attempt.
+// beginFinalizer ends the iterations, and gives the finalizer the values of the chosen iteration before its first attempt.
 func (r *run) beginFinalizer(rec *loop.StopRecord) bool {
 	first := !r.phase.finalizing
 	r.phase.finalizing, r.loop.Leg, r.loop.Since = true, nil, 0
@@ -125,7 +126,7 @@ func (r *run) beginFinalizer(rec *loop.StopRecord) bool {
 	return !first || r.giveFinalizerValues(rec)
 }
 
-// withTimeLeft returns a decision with its time limit reduced by the callbacks that ran since.
+// withTimeLeft returns the decision with its time limit reduced by the time of the callbacks that have run since the decision.
 func (r *run) withTimeLeft(d *loop.Decision) *loop.Decision {
 	if r.tally.Between > 0 {
 		*d = r.plan.Next(&r.tally)

@@ -20,7 +20,7 @@ import (
 // run is one run of a loop: the decisions of package loop, and the data to carry them out.
 type run struct {
 	*Agent
-	plan     *loop.Plan // the agent's, by the rules with which the run began
+	plan     *loop.Plan // the agent's plan, with the version of the rules with which the run began
 	ctx      agent.InvocationContext
 	place    drive.Place // the loop as a step of the run
 	loop     *drive.Loop
@@ -41,10 +41,10 @@ type run struct {
 	observed  observation // empty without an observer
 }
 
-// mode has what is fixed while the loop runs.
+// mode has settings that do not change while the loop runs.
 type mode struct {
 	timed         bool            // the loop reads the clock
-	grace         time.Duration   // of steps and callbacks
+	grace         time.Duration   // how long the loop waits for a step or callback that ignores its canceled context
 	durable       bool            // the run writes marks
 	resumed       bool            // the log has an earlier part of the loop
 	tracksResults bool            // the loop reports its result when it ends
@@ -55,13 +55,13 @@ type mode struct {
 // steps has the sub-agents as steps, by index in the plan.
 type steps struct {
 	direct    []*drive.Step // created at their first run
-	guarded   []*drive.Step // likewise, with a grace
+	guarded   []*drive.Step // the same steps, with a grace
 	addresses []session.Address
 	cache     *cache                    // nil if no step has one
 	onEvent   func(*session.Event) bool // run.handleEvent, bound once
 }
 
-// spending has what the loop may use.
+// spending has the budgets of the loop.
 type spending struct {
 	slice     *slice        // nil if the loop does not run in a race
 	budget    *budget.Meter // the loop's own; nil if the loop reads no clock
@@ -87,7 +87,7 @@ type attempt struct {
 	fingerprint *fingerprint       // of the output; nil if no rule compares outputs
 }
 
-// questions has what the judge was asked about some versions; nil for each version about which it is asked once.
+// questions has the questions to the judge about some versions of the work. A question is nil if the judge answers it only once.
 type questions struct {
 	iteration *drive.Question // the current iteration
 	best      *drive.Question // the best iteration
@@ -122,13 +122,13 @@ type snapshots struct {
 	initial     savedState
 	accepted    savedState      // after the best iteration
 	legBest     savedState      // after the best iteration of a leg from the start
-	rival       map[string]any  // of the version with which the judge compares others
+	rival       map[string]any  // the state of the version with which the judge compares others
 	met         map[string]any  // after the best iteration at whose end StopWhen held; see chooseBestFor
 	beforeStep  savedState      // before the first attempt of the step
 	changedKeys map[string]bool // keys that the loop has changed; nil if nothing runs beside the loop
 }
 
-// begin makes r ready for the first decision.
+// begin returns a run that is ready for the first decision.
 func (a *Agent) begin(ctx agent.InvocationContext, yield func(*session.Event, error) bool) *run {
 	place := drive.At(ctx)
 	here, durable, n := place.Address(), place.Marks(), len(a.plan.Steps)
@@ -151,7 +151,7 @@ func (a *Agent) begin(ctx agent.InvocationContext, yield func(*session.Event, er
 	return r
 }
 
-// setAddresses sets the addresses of an iteration and of its steps. They are slices of one text, which is one allocation.
+// setAddresses sets the addresses of an iteration and of its steps. All addresses share one string, to save allocations.
 func (r *run) setAddresses(iteration int) {
 	var digits [20]byte
 	number := strconv.AppendInt(digits[:0], int64(iteration), 10)
@@ -209,7 +209,7 @@ func (r *run) endWork() {
 // canceled returns the cause if the run was canceled on purpose, or nil. A log that cannot be
 // written is a failure and no cancellation.
 func (r *run) canceled() error {
-	if r.ctx.Err() == nil { // its cause takes longer
+	if r.ctx.Err() == nil { // faster than context.Cause
 		return nil
 	}
 	if err := context.Cause(r.ctx); !isLogLost(err) {

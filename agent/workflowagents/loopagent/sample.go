@@ -8,7 +8,8 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// sample returns which answer of the judge a step is about to give; nil if the step is no judge, or is asked once.
+// sample returns the sample that a step is about to give, which is one of several answers of the judge to one question. It
+// returns nil if the step is not the judge, or is asked only once.
 func (r *run) sample(d *loop.Decision) *drive.Sample {
 	judge := r.plan.Score != nil && r.plan.Score.Judge != nil && r.plan.Score.Judge.Step == r.plan.Steps[d.Step].Name
 	if !judge || r.phase.finalizing {
@@ -42,7 +43,7 @@ func (r *run) sample(d *loop.Decision) *drive.Sample {
 	return r.questions.iteration.Sample(r.current.address, more)
 }
 
-// noteSample takes down what an event of the judge is about to write.
+// noteSample records the state keys that an event of the judge writes.
 func (r *run) noteSample(ev *session.Event) {
 	if r.questions.iteration == nil || ev.Partial || r.current.address.Agent() != r.plan.Score.Judge.Step {
 		return

@@ -11,12 +11,13 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// slice is the part of a loop up to the moment at which it is known whether it is better than those beside it.
+// slice has the limits of a loop that runs in a race with other loops. They hold until it is known which loop is the best;
+// see [drive.Slice].
 type slice struct {
 	*drive.Slice
 	whole      *loop.Plan    // the plan of the loop without the slice
-	loopBudget *budget.Meter // the budget of the loop without that of the slice; nil if nobody asks
-	decided    bool          // it is known whether the loop goes on
+	loopBudget *budget.Meter // the budget of the loop without the slice; nil if the loop reads no clock
+	decided    bool          // it is known whether the loop continues
 }
 
 // applySlice gives the loop the plan of its slice, if it has one.
@@ -37,7 +38,7 @@ func (r *run) applySlice() {
 	}
 }
 
-// least returns a budget that allows what b and the limits of a slice allow.
+// least returns a budget whose limits are the lower ones of b and of l, the limits of a slice.
 func least(b *loop.Budget, l budget.Limits) *loop.Budget {
 	if l == (budget.Limits{}) {
 		return b
@@ -59,8 +60,9 @@ func least(b *loop.Budget, l budget.Limits) *loop.Budget {
 	return &own
 }
 
-// decideSlice waits, where the slice and no limit of the loop ends it, until it is known whether the loop goes on. over
-// reports that next is done; more, whether the loop continues.
+// decideSlice handles a decision to stop that comes from the slice and not from a limit of the loop itself. It waits until it
+// is known whether the loop is the best one and continues. over reports that decideSlice has handled the decision; more then
+// reports whether the loop continues.
 func (r *run) decideSlice(d *loop.Decision) (more, over bool) {
 	s := r.spending.slice
 	if s == nil || s.Over == nil || s.decided || d.Stop == nil || !d.Stop.Reason.Limit() {
@@ -81,7 +83,7 @@ func (r *run) decideSlice(d *loop.Decision) (more, over bool) {
 	r.tally, r.plan, r.phase.lastEnded = t, s.whole, max(r.phase.lastEnded, t.Ended.Number)
 	if s.loopBudget != nil && s.Budget != (budget.Limits{}) {
 		r.spending.budget = s.loopBudget.Child(budget.Limits{})
-		clear(r.steps.direct) // they have the budget of the slice
+		clear(r.steps.direct) // the existing steps have the budget of the slice
 		r.steps.guarded = nil
 		r.reserveForFinalizer()
 	}
@@ -92,7 +94,7 @@ func (r *run) decideSlice(d *loop.Decision) (more, over bool) {
 	return r.mark(mark.KindLoopContinued, r.plan, nil), true
 }
 
-// standing returns what the loop has come to, for a comparison with those beside it.
+// standing returns the loop's best score and how it stops, for a comparison with the other loops of a race.
 func (r *run) standing(rec *loop.StopRecord) mark.Standing {
 	st := mark.Standing{Loop: r.Name(), Score: rec.BestScore, Error: r.plan.BestError(&r.tally), Best: rec.BestIteration,
 		Iterations: rec.Iterations, Stop: string(rec.Reason)}

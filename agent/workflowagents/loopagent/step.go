@@ -17,16 +17,16 @@ import (
 type stepEnd int
 
 const (
-	returned stepEnd = iota // of itself
-	timedOut                // its time was over
-	notRun                  // it was not run
+	returned stepEnd = iota // the step ended by itself
+	timedOut                // the step's time was over
+	notRun                  // the step did not run
 )
 
 // noTime is the time limit of a step for which delays or callbacks have left no time.
 const noTime = time.Nanosecond
 
-// runDecision carries out a decision to run a step: it waits for the delay, and runs the step within
-// its time limit.
+// runDecision carries out a decision to run a step. It waits for the delay, and then runs the step within
+// its time limit, or takes its result from the cache.
 func (r *run) runDecision(d *loop.Decision, o *loop.Outcome) (res *drive.StepResult, how stepEnd) {
 	if d.Refuse != nil {
 		return &drive.StepResult{Err: r.stepError(d, errors.New(d.Refuse.Message))}, notRun
@@ -52,7 +52,7 @@ func (r *run) runDecision(d *loop.Decision, o *loop.Outcome) (res *drive.StepRes
 	}
 	r.current.work = r.place.Begin(r.cfg.AgentConfig.SubAgents[d.Step])
 	in := drive.StepRun{Address: r.current.address, Attempt: d.Attempt, Work: r.current.work, Context: r.observerContext(d.Iteration)}
-	if d.Wait == 0 && r.steps.cache == nil && r.current.work == nil { // nothing was waited for since
+	if d.Wait == 0 && r.steps.cache == nil && r.current.work == nil { // no time has passed since o.Started
 		in.Started = o.Started
 	}
 	if r.mode.durable {
@@ -69,7 +69,7 @@ func (r *run) runDecision(d *loop.Decision, o *loop.Outcome) (res *drive.StepRes
 		res, how = r.runGuarded(d, &in)
 		o.Limited = r.current.limited
 	}
-	if res.Abandoned { // it may write into that still
+	if res.Abandoned { // the step may still write into endData
 		r.current.endData = nil
 	}
 	if r.steps.cache != nil {
@@ -78,7 +78,7 @@ func (r *run) runDecision(d *loop.Decision, o *loop.Outcome) (res *drive.StepRes
 	return res, how
 }
 
-// directStep is the step of an index, made when it is first run.
+// directStep returns the step with an index. It creates the step at the first call.
 func (r *run) directStep(i int) *drive.Step {
 	if r.steps.direct[i] == nil {
 		r.steps.direct[i] = r.newStep(i, 0)
@@ -86,7 +86,7 @@ func (r *run) directStep(i int) *drive.Step {
 	return r.steps.direct[i]
 }
 
-// guardedStep is stepAt for a step with a grace.
+// guardedStep is like directStep, but for a step that runs with a grace.
 func (r *run) guardedStep(i int) *drive.Step {
 	if r.steps.guarded == nil {
 		r.steps.guarded = make([]*drive.Step, len(r.plan.Steps))
@@ -97,7 +97,7 @@ func (r *run) guardedStep(i int) *drive.Step {
 	return r.steps.guarded[i]
 }
 
-// newStep makes the step of an index.
+// newStep returns a new step for the sub-agent with an index. The finalizer gets the budget that is reserved for it.
 func (r *run) newStep(i int, grace time.Duration) *drive.Step {
 	cfg := drive.StepConfig{Agent: r.cfg.AgentConfig.SubAgents[i], Loop: r.loop, Budget: r.spending.budget, Grace: grace}
 	if r.spending.finalizer != nil && r.phase.finalizing {

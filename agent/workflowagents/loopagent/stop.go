@@ -18,7 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// fail stops the loop for a reason that no step has given.
+// fail stops the loop because of an error that is not the error of a step, or because the run was canceled.
 func (r *run) fail(err error) {
 	r.failures.current = err
 	if cause := r.canceled(); cause != nil {
@@ -41,14 +41,14 @@ func (r *run) stop(rec *loop.StopRecord) {
 	}
 	r.observeStop(rec)
 	var panicked error
-	if r.cfg.OnStop != nil { // a panic of it takes nothing from the record and the result
+	if r.cfg.OnStop != nil { // a panic in OnStop does not change the record or the result
 		var gone bool
 		told := rec
 		if gone, panicked = r.callWithGrace(r.ctx, func(ctx agent.InvocationContext) error {
 			r.cfg.OnStop(ctx, told)
 			return nil
 		}); gone {
-			rec = new(*rec) // it may still be looking at the other
+			rec = new(*rec) // a copy, because the abandoned OnStop may still change the other
 		}
 	}
 	if r.mode.tracksResults {
@@ -59,7 +59,7 @@ func (r *run) stop(rec *loop.StopRecord) {
 	switch {
 	case rec.Reason == loop.ReasonError:
 		r.yield(nil, r.failure())
-	case r.ctx.Err() != nil: // whatever the reason: it may have been the finalizer's turn
+	case r.ctx.Err() != nil: // for any stop reason, because the run may have been canceled during the finalizer
 		r.yield(nil, context.Cause(r.ctx))
 	case panicked != nil:
 		r.yield(nil, fmt.Errorf("OnStop: %w", panicked))
@@ -70,8 +70,8 @@ func (r *run) stop(rec *loop.StopRecord) {
 	}
 }
 
-// failure is the error that ends the loop: that of the last step, unless it is
-// the plan that says so.
+// failure returns the error that ends the loop. It is the error of the last step, unless the plan
+// itself ends the loop with an error.
 func (r *run) failure() error {
 	f := r.tally.Fatal
 	switch {
@@ -90,15 +90,15 @@ func (r *run) failure() error {
 	return r.failures.current
 }
 
-// stateError is the [session.ErrStateLimit] of the plan.
+// stateError is the error with which the plan ends a loop whose state is too large. It wraps [session.ErrStateLimit].
 type stateError struct{ text string }
 
 func (e *stateError) Error() string { return e.text }
 
 func (*stateError) Unwrap() error { return session.ErrStateLimit }
 
-// noIterationSucceeded is the error of a loop all of whose iterations have failed: that of
-// the last step that did.
+// noIterationSucceeded returns the error of a loop in which every iteration has failed. It wraps the error of
+// the last step that failed.
 func (r *run) noIterationSucceeded() error {
 	err := r.failures.lastStep
 	if err == nil {
@@ -107,9 +107,9 @@ func (r *run) noIterationSucceeded() error {
 	return fmt.Errorf("%s; the last failure: %w", loop.NoneSucceeded, err)
 }
 
-// yieldResult yields the loop's last events: its mark, its result under its output key with the keys that
-// it hands back, and the text of the result unless it was the last output anyway. A canceled loop, and one that has no
-// more to say than ADK's, yields only its mark, which has the result.
+// yieldResult yields the loop's last events. They have its mark, its result under the output key, the keys that it hands
+// back, and the text of the result unless that was the last output. A canceled loop, and a loop with only ADK's fields,
+// yields only its mark, whose record has the result. yieldResult reports whether the loop may yield more.
 func (r *run) yieldResult(rec *loop.StopRecord, from loop.Result) bool {
 	result, _ := r.result(rec.Result)
 	canceled := r.canceled() != nil
@@ -137,7 +137,7 @@ func (r *run) yieldResult(rec *loop.StopRecord, from loop.Result) bool {
 		if !r.mark(mark.KindLoopStopped, rec, ev) {
 			return false
 		}
-		ev = &session.Event{} // an event with a mark has no words
+		ev = &session.Event{} // an event with a mark has no text
 	}
 	if result != nil && !r.isLastOutput(result) {
 		ev.Content = outputOnly(result.Content)
@@ -157,7 +157,7 @@ func (r *run) isLastOutput(result *session.Event) bool {
 	return result == r.results.lastOutput || r.cfg.Result != "" && result.Text() == r.results.lastOutput.Text()
 }
 
-// outputOnly returns the text and data of a content, which can be yielded again.
+// outputOnly returns the parts of a content that can be yielded again: text, data and files, without thoughts and tool calls.
 func outputOnly(c *genai.Content) *genai.Content {
 	again := &genai.Content{Role: genai.RoleModel}
 	for _, p := range c.Parts {
@@ -174,12 +174,12 @@ func outputOnly(c *genai.Content) *genai.Content {
 	return again
 }
 
-// seal puts a hash over the loop's events and over the record into the record. progress/verify
-// computes it again. The events are those of the log: a resumed run that is canceled may not have
-// come to all of them again.
+// seal writes a hash of the loop's events and of the record into the record, which package
+// internal/history/progress/verify checks. The events are those in the log, because a resumed run that is canceled may
+// not have replayed all of them.
 //
-// A loop that comes to its record again has the hash that the record has. A canceled one may say something
-// else than that record, which then is one of the events in the log.
+// A loop that replays its record takes the hash from there. A canceled loop does not, because its record may differ
+// from the logged one, which is then one of the hashed events.
 func (r *run) seal(rec *loop.StopRecord, canceled bool) error {
 	known := r.place.Recorded()
 	if !canceled && known != nil && known.Mark != nil && known.Mark.Kind == mark.KindLoopStopped {
@@ -187,11 +187,11 @@ func (r *run) seal(rec *loop.StopRecord, canceled bool) error {
 		if err := known.Mark.Decode(&sealed); err != nil {
 			return err
 		}
-		rec.Events, rec.Digest = sealed.Events, sealed.Digest // it was made when the loop stopped
+		rec.Events, rec.Digest = sealed.Events, sealed.Digest
 		return nil
 	}
 	d, err := r.mode.seal.Hash()
-	if err == nil && (d == nil || r.place.LogRemains()) { // what does not come again is in the log
+	if err == nil && (d == nil || r.place.LogRemains()) { // events that are not replayed are in the log
 		d, err = r.hashLog()
 	}
 	if err != nil {
@@ -205,7 +205,7 @@ func (r *run) seal(rec *loop.StopRecord, canceled bool) error {
 	return nil
 }
 
-// hashLog is the hash over the loop's events, read from the log.
+// hashLog returns the hash of the loop's events, which it reads from the log.
 func (r *run) hashLog() (*seal.Hash, error) {
 	evs, gone := r.ctx.Session().Events(), mark.Spans(nil)
 	if v := session.ViewBehind(r.ctx.Session()); v != nil {
@@ -232,7 +232,7 @@ func (r *run) isLoopStart(ev *session.Event) bool {
 		ev.Address == r.loop.Address && ev.InvocationID == r.ctx.InvocationID()
 }
 
-// mark yields a mark on ev, or on a new event if ev is nil.
+// mark yields ev with a mark; if ev is nil, it yields a new event. It reports whether the loop continues.
 func (r *run) mark(kind mark.Kind, data any, ev *session.Event) bool {
 	m, err := mark.New(kind, data)
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 type TimeoutError struct {
 	// Kind is loop.Timeout, loop.IterationTimeout or loop.TotalTimeout.
 	Kind string
-	// Step is the name of the step that was running; empty if no step was. After is the step's time
-	// limit; 0 if it had not begun.
+	// Step is the name of the step that was running; empty if no step was. After is the time that the
+	// step had; 0 if the step had not begun. Without a step it is the time that the iteration or the loop had.
 	Step  string
 	After time.Duration
-	// Abandoned reports that the step did not end when its context was canceled.
+	// Abandoned reports that the step did not end after its context was canceled, and the loop no longer waits for it.
 	Abandoned bool
 }
 
@@ -51,8 +51,8 @@ func (e *TimeoutError) Error() string {
 // Timeout returns true, as errors of package net do.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// runGuarded runs a step that is left behind if it does not heed its context: when its time
-// is over, or the run is canceled, the loop waits for it for the loop's grace.
+// runGuarded runs a step with a time limit or a grace. When the time is over or the run is canceled, the step's context is
+// canceled. If the step has not ended after the loop's grace, the loop abandons it.
 func (r *run) runGuarded(d *loop.Decision, in *drive.StepRun) (*drive.StepResult, stepEnd) {
 	var late, gone *TimeoutError
 	if in.Context == nil && (d.Timeout > 0 || r.mayIdle[d.Step]) {
@@ -60,7 +60,7 @@ func (r *run) runGuarded(d *loop.Decision, in *drive.StepRun) (*drive.StepResult
 	}
 	if d.Timeout > 0 {
 		late = &TimeoutError{Kind: d.TimeoutKind, Step: r.plan.Steps[d.Step].Name, After: d.Timeout}
-		gone = new(*late) // the step may be looking at the other
+		gone = new(*late) // a copy, because an abandoned step may still read late
 		gone.Abandoned = true
 		in.TimeoutErr, in.AbandonErr = late, r.stepError(d, gone)
 	}
@@ -91,8 +91,9 @@ func (r *run) runGuarded(d *loop.Decision, in *drive.StepRun) (*drive.StepResult
 	return res, returned
 }
 
-// withStepClock gives a step that may rest its time: the step's own and the iteration's do not count a rest, the loop's
-// does. The function that it returns ends that, and sets r.limited. late and gone are nil without a limit.
+// withStepClock returns a context with the time limits of a step that may rest, which is to wait for a provider's limit. A rest
+// does not count in the time of the step and of the iteration, but it counts in the time of the loop. The caller calls stop
+// when the step has ended; stop sets r.current.limited to the time of the rests. late and gone are nil without a limit.
 func (r *run) withStepClock(in context.Context, own, waited time.Duration, late, gone *TimeoutError) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(in)
 	var once sync.Once
@@ -130,6 +131,6 @@ func (a *Agent) Grace(durable bool) time.Duration {
 	return a.grace
 }
 
-// Inline reports whether the loop gives all code that a user has written its grace: see [drive.Inline]. The
-// key of a cache is such code.
+// Inline reports whether the loop runs all code of the user with its own grace; see [drive.Inline]. It returns false for a loop
+// with a cache, because the function for the cache's key is code of the user that runs without a grace.
 func (a *Agent) Inline(durable bool) bool { return a.Grace(durable) > 0 && !a.caches() }

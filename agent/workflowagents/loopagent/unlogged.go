@@ -9,13 +9,14 @@ import (
 )
 
 // unloggedKeys has the state keys that the loop's decisions depend on and that a run's log cannot
-// restore: app: and user: keys, which other sessions change, and temp: keys, which are not stored.
-// Their values are recorded with each outcome, so that a resumed run makes the same decisions.
+// restore. These are app: and user: keys, which other sessions change, and temp: keys, which are not stored.
+// The loop records their values with each outcome, so that a resumed run makes the same decisions.
 type unloggedKeys struct {
 	keys []string
-	all  bool // any key may be read
+	all  bool // the decisions may depend on any key
 }
 
+// unloggedReads returns the unlogged keys that the loop's decisions depend on; nil if there are none.
 func (a *Agent) unloggedReads() *unloggedKeys {
 	b := &unloggedKeys{all: a.readsAll}
 	for _, k := range a.reads {
@@ -29,10 +30,10 @@ func (a *Agent) unloggedReads() *unloggedKeys {
 	return b
 }
 
-// isUnlogged reports whether the log of a run does not tell a key.
+// isUnlogged reports whether the value of a key cannot be restored from the log of a run.
 func isUnlogged(key string) bool { return !statekey.Own(key) && !statekey.OfIteration(key) }
 
-// valuesIn are the keys as a state has them; nil for one that it has not.
+// valuesIn returns the keys with their values in a state. The value of a key that is not in the state is nil.
 func (b *unloggedKeys) valuesIn(state map[string]any) map[string]any {
 	if b == nil || state == nil {
 		return nil
@@ -51,13 +52,13 @@ func (b *unloggedKeys) valuesIn(state map[string]any) map[string]any {
 	return kept
 }
 
-// restoredState is a state with the keys as they were recorded; nil says that nothing
-// was, as in the logs of earlier versions.
+// restoredState returns a state with the recorded values (kept) of the keys. kept is nil if no values were
+// recorded, as in the logs of earlier versions; then the state does not change.
 func (b *unloggedKeys) restoredState(state, kept map[string]any) map[string]any {
 	if b == nil || kept == nil {
 		return state
 	}
-	state = maps.Clone(state) // others may have it, too
+	state = maps.Clone(state) // a copy, because the map may be shared
 	if b.all {
 		maps.DeleteFunc(state, func(k string, _ any) bool { return isUnlogged(k) })
 	}
