@@ -168,6 +168,7 @@ func NewCommand(cfg CommandConfig) (agent.Agent, error) {
 // Config returns the config that the agent was made from, with the defaults filled in.
 func (a *CommandAgent) Config() CommandConfig { return a.cfg }
 
+// parse parses the templates of the config and checks it. It adds every error to s.
 func (a *CommandAgent) parse(s *source) {
 	cfg := &a.cfg
 	switch {
@@ -207,6 +208,8 @@ func (a *CommandAgent) input() string {
 	return "Stdin"
 }
 
+// do runs the command on this machine, by Around, or on another machine. If the call is repeated, it first kills the processes
+// that an earlier run of the command has left on this machine.
 func (a *CommandAgent) do(ctx agent.InvocationContext, round int, yield func(*session.Event, error) bool) (outcome, error) {
 	if drive.At(ctx).IsRepeat() && a.cfg.Elsewhere.Name == "" {
 		procgroup.Sweep(EnvCallID + "=" + drive.At(ctx).CallID())

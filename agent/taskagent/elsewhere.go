@@ -66,6 +66,7 @@ func (h Here) Do(ctx context.Context, t *elsewhere.Task) (json.RawMessage, error
 	return nil, fmt.Errorf("task %s is of the kind %q, which is neither a command nor a request", t.ID, t.Kind)
 }
 
+// send sends the request of another machine. Its error has no secrets.
 func (h Here) send(ctx context.Context, s *sending) (answer, error) {
 	req, err := http.NewRequestWithContext(ctx, s.Method, s.URL, strings.NewReader(s.Body))
 	if err != nil {

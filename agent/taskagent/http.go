@@ -135,6 +135,7 @@ func careful(client *http.Client, hosts []string) *http.Client {
 // Config returns the config that the agent was made from, with the defaults filled in.
 func (a *HTTPAgent) Config() HTTPConfig { return a.cfg }
 
+// parse parses the templates of the config and checks it. It adds every error to s.
 func (a *HTTPAgent) parse(s *source) {
 	cfg := &a.cfg
 	if _, err := http.NewRequest(cfg.Method, "http://localhost/", nil); err != nil {

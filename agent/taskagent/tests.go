@@ -33,6 +33,7 @@ func (c *CommandConfig) report() string {
 	return filepath.FromSlash(c.Tests)
 }
 
+// checkTests adds an error to s if Tests is not valid.
 func (a *CommandAgent) checkTests(s *source) {
 	switch cfg := &a.cfg; {
 	case cfg.Tests == "" || cfg.CLI != nil:

@@ -355,6 +355,7 @@ func (o *outbox) close() {
 	o.more.Signal()
 }
 
+// run writes the data to the program until the outbox is closed or a write fails.
 func (o *outbox) run(to io.WriteCloser) {
 	defer to.Close()
 	for {

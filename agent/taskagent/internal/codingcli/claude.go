@@ -207,6 +207,7 @@ func doingClaude(line []byte) string {
 	return strings.Join(all, ", ")
 }
 
+// readClaude returns the report in the lines of Claude Code. The outcome is NoResult if there is no result line.
 func readClaude(stdout []byte, code int) Report {
 	var first, last, failed claudeLine
 	var until time.Time

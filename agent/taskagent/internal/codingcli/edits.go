@@ -81,6 +81,7 @@ func (e *edited) add(path string) {
 	e.report.Edited(path)
 }
 
+// take handles a change. It keeps the path of an edit that begins until the edit ends, and then adds it unless the edit failed.
 func (e *edited) take(c Change) {
 	switch {
 	case c.Path == "":

@@ -76,6 +76,7 @@ func goJSON(text string) (*Result, error) {
 	return r, nil
 }
 
+// add adds an event of a test, or of the package itself, to the package.
 func (p *goPackage) add(ev *event) {
 	t := &p.goTest
 	p.begun = true
