@@ -18,7 +18,7 @@ import (
 // errAnswered is the cause with which Refrain ends a program that still runs after its answer.
 var errAnswered = errors.New("it has answered")
 
-// acpLeave is how long a program may still run after its answer, when its standard input is closed. Then it is ended.
+// acpLeave is how long a program may still run after its answer, when its standard input is closed. Then Refrain ends it.
 const acpLeave = time.Second
 
 // talk connects cmd, which has not started, to a client of the Agent Client Protocol that asks it the prompt. The caller calls

@@ -58,9 +58,9 @@ type CLI struct {
 	// Model is the model's name, as the program spells it; the default is the program's own
 	// choice.
 	Model string
-	// Permissions say what the program may do without asking: "read", "edit" (the default: change files in its
+	// Permissions decide what the program may do without asking: "read", "edit" (the default: change files in its
 	// folder) or "all". They select the program's own modes, and with ACP they answer its requests for permission.
-	// Nothing else restricts the program.
+	// Refrain does not restrict the program in any other way.
 	Permissions string
 	// Allow lists shell commands that the program may run in addition, such as "go test ./...". Each simple command of a
 	// line is allowed with any arguments after its first words, which are "go test" in the example. A line with a
@@ -69,8 +69,8 @@ type CLI struct {
 	// code that it has written. Codex runs every command in its own sandbox; for Codex, Allow opens the caches of the build
 	// programs that it names.
 	Allow []string
-	// Denied says whether the step fails if the program was not allowed to use a tool: "fail" (the default) or
-	// "allow". Codex does not report it.
+	// Denied decides whether the step fails if the program was not allowed to use a tool: "fail" (the default) or
+	// "allow". It has no effect on codex, which does not report this.
 	Denied string
 	// Unfinished says what happens if the program failed, hung or crashed after it had changed files of a workspace. "fail"
 	// (the default) undoes the changes and fails the step. "keep" keeps the changes, and the step finishes with a warning.
@@ -171,7 +171,8 @@ func FindCLI(program string) error {
 // cliGrace is how long a coding agent may take to end, with the processes that it has started, after it is asked to end.
 const cliGrace = 10 * time.Second
 
-// parseCLI checks the CLI of the config, adds its errors to s, and sets its defaults.
+// parseCLI checks the CLI of the config, adds its errors to s, and sets its defaults. Of the mistakes in its first switch it
+// reports only one.
 func (a *CommandAgent) parseCLI(s *source) {
 	cfg := &a.cfg
 	c := *cfg.CLI

@@ -75,20 +75,22 @@ type CommandConfig struct {
 	// that leads out of Root, by "..", by a symbolic link or because it is absolute, is an error.
 	// Dir decides where the command starts. It does not limit what the command can do.
 	Dir string
-	// OutputLimit limits the bytes of the command's standard output, of its standard error, and of the file of Tests; a
-	// longer output is a [*LimitError]. The default is 1 MiB, or 16 MiB with Tests. A coding agent may print more; then only
+	// OutputLimit limits the size of the command's standard output, of its standard error, and of the file of Tests, each in
+	// bytes. A longer output is a [*LimitError]. The default is 1 MiB, or 16 MiB with Tests. A coding agent may print more; then only
 	// the ends of its standard error and of its last message are kept.
 	OutputLimit int64
 	// Timeout limits the command's running time; 0 means no limit.
 	Timeout time.Duration
-	// JSON says that the standard output must be one JSON value, which is then written to
+	// JSON requires that the standard output is one JSON value, which is then written to
 	// OutputKey.
 	JSON bool
-	// Tests says where the results of tests are: in the standard output as TestsGo, TestsJUnit or TestsCounts, or as JUnit
-	// XML in a file below Dir. Tests is then the path of that file, which ends with .xml; the file is deleted before the
-	// command starts. The counts replace the output, as the value of JSON does. They are a map with passed, failed, skipped
-	// and total. broken, if any, counts packages that did not build or did not run to the end; each counts as failed unless
-	// one of its tests has failed. score, if there are tests, is passed / total. said is the output of failed tests, at most
+	// Tests makes the agent count the results of tests. TestsGo, TestsJUnit or TestsCounts is the format in which they are in
+	// the standard output. Any other text is the path of a JUnit XML file below Dir, which must end with .xml; the file is
+	// deleted before the command starts.
+	//
+	// The counts replace the output, as the value of JSON does. They are a map with passed, failed, skipped
+	// and total. If packages did not build or did not run to the end, broken is their number; each counts as failed unless
+	// one of its tests has failed. If there are tests, score is passed / total. said is the output of failed tests, at most
 	// 16 KiB. A test with subtests counts only if it failed and none of them did. If nothing can be counted, the step fails.
 	Tests string
 	// OKExitCodes are the exit codes of success; the default is 0 alone, or 0 and 1 with Tests. Any other is an

@@ -118,8 +118,8 @@ type CLIOutcome = codingcli.Outcome
 
 // The outcomes of a [CLIError] for which a caller can give advice.
 const (
-	CLIDenied  CLIOutcome = codingcli.Denied  // it was not allowed to use a tool
-	CLILimited CLIOutcome = codingcli.Limited // its provider takes no more requests for now
+	CLIDenied  CLIOutcome = codingcli.Denied  // the agent was not allowed to use a tool
+	CLILimited CLIOutcome = codingcli.Limited // the agent's provider accepts no requests for now
 )
 
 // CLIError reports that a coding agent did not do its task.

@@ -44,7 +44,7 @@ type HTTPConfig struct {
 	// except for the keys of maps, is a template. If a text consists of one placeholder, the value
 	// keeps its type, such as number or list. Content-Type is application/json, unless Headers set another.
 	BodyJSON any
-	// JSON says that the answer must be one JSON value, which is then written to OutputKey.
+	// JSON requires that the answer is one JSON value, which is then written to OutputKey.
 	JSON bool
 	// Timeout limits the time of the whole request; the default is [DefaultHTTPTimeout].
 	Timeout time.Duration

@@ -39,7 +39,7 @@ func (hosts redirects) check(req *http.Request, via []*http.Request) error {
 		return fmt.Errorf("it redirects to another server, %s, which is not asked: "+
 			"list its host in redirect_hosts, or write that address into the URL, if that is right", to)
 	}
-	req.Header = make(http.Header) // not even the Referer: its query may hold a secret
+	req.Header = make(http.Header) // no Referer either, because its query may hold a secret
 	return nil
 }
 

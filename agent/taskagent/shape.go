@@ -34,7 +34,7 @@ type Shape struct {
 // ShapeType is the type of a value that a [Shape] describes.
 type ShapeType string
 
-// The types. A text that is written like a number or a truth value counts as one: the output of a
+// The types. A text that is written like a number or a truth value counts as one, because the output of a
 // command is text.
 const (
 	ShapeNumber ShapeType = "number"

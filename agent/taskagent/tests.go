@@ -15,7 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/taskagent/internal/testcount"
 )
 
-// The values of [CommandConfig.Tests] besides the path of a file.
+// The values of [CommandConfig.Tests] other than the path of a file.
 const (
 	TestsGo     = testcount.GoJSON  // the output of go test -json
 	TestsJUnit  = testcount.JUnit   // XML in JUnit's format

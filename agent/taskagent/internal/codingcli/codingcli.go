@@ -63,7 +63,7 @@ const (
 	OK            Outcome = "ok"
 	Partial       Outcome = "partial"        // it reached its limit of turns or cost; its work is kept
 	Denied        Outcome = "denied"         // it was not allowed to do something
-	Limited       Outcome = "limited"        // its provider takes no more requests for now
+	Limited       Outcome = "limited"        // its provider accepts no requests for now
 	NotConfigured Outcome = "not_configured" // it is not signed in, or there is no credit
 	Failed        Outcome = "failed"
 	NoResult      Outcome = "no_result" // it ended without a report
