@@ -15,8 +15,8 @@ import (
 )
 
 // Cache reuses the result of a deterministic step within one run of the loop. If the key is the
-// same as before, the step does not run: its earlier events are yielded again, with "cached":
-// true in their metadata. A failure and a request to leave are not reused. Changes that the
+// same as before, the step does not run, and the loop yields the step's earlier events again, with
+// "cached": true in their metadata. A failure and a request to leave are not reused. Changes that the
 // step made without an event are not repeated.
 type Cache struct {
 	// Key computes the key from the step's inputs; lookup finds a name as [drive.Place.Lookup] does.

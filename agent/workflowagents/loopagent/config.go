@@ -47,7 +47,7 @@ type Config struct {
 	StopCheck loop.StopCheck
 	// Score says how to read the score of an iteration, and which score stops the loop.
 	Score *loop.Score
-	// QualityGate is the least score at which an iteration is accepted. OnRegression says what
+	// QualityGate is the lowest score at which an iteration is accepted. OnRegression says what
 	// happens after a worse iteration: loop.KeepBest (the default) keeps
 	// the state, loop.RollbackOnWorse undoes the iteration's changes, except for keys that
 	// sessions share (app: and user:).
@@ -69,7 +69,7 @@ type Config struct {
 	// Budget limits the usage of the loop's model calls, within the budget of the run. If the budget
 	// of the run is exceeded, the loop around this one stops too.
 	Budget *loop.Budget
-	// FinalizerReserve is the share of Timeout and Budget that is kept for the finalizer, from 0 to 1. 0 means 0.1.
+	// FinalizerReserve is the share of Timeout and Budget that is kept for the finalizer. It must be below 1; 0 means 0.1.
 	FinalizerReserve float64
 	// DelayBefore and DelayAfter are the delays before and after each iteration.
 	DelayBefore, DelayAfter time.Duration

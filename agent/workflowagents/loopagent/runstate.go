@@ -68,7 +68,7 @@ type spending struct {
 	finalizer *budget.Hold  // reserved for the finalizer
 }
 
-// phase says where the run stands between its start and its end.
+// phase has the progress of the run between its start and its end.
 type phase struct {
 	lastEnded    int   // the last iteration whose end was handled
 	planChanged  bool  // the log has another plan
@@ -125,7 +125,7 @@ type snapshots struct {
 	rival       map[string]any  // the state of the version with which the judge compares others
 	met         map[string]any  // after the best iteration at whose end StopWhen held; see chooseBestFor
 	beforeStep  savedState      // before the first attempt of the step
-	changedKeys map[string]bool // keys that the loop has changed; nil if nothing runs beside the loop
+	changedKeys map[string]bool // keys that the loop has changed; nil if no other branch runs in parallel with the loop
 }
 
 // begin returns a run that is ready for the first decision.

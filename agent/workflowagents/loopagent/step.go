@@ -13,7 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// stepEnd says how a step ended, besides its error.
+// stepEnd is the way in which a step ended, in addition to its error.
 type stepEnd int
 
 const (
