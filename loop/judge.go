@@ -245,7 +245,7 @@ func (s *Score) undecided(t *Tally) bool {
 		return true
 	}
 	e := j.answerError()
-	return over < sure*e && over+e >= 0
+	return over < sure*e && over+missed*e >= 0
 }
 
 // doubts reports whether the score does not reach the target with a certainty of 95 %, in a plan whose judge has a

@@ -125,7 +125,7 @@ func fresh(r *http.Request, now []byte) error {
 	switch {
 	case none != "" && matches(none, operations.TagOf(now)):
 		return problem.New(http.StatusPreconditionFailed, "exists", "There is such a definition already", "")
-	case match == "" && none == "":
+	case match == "" && none != "*": // that the text is not another one says nothing of the present one
 		return problem.New(http.StatusPreconditionRequired, "no_etag", "Say which version you have seen",
 			"send its ETag as If-Match, so that nobody's change is lost")
 	case match != "" && !matches(match, operations.TagOf(now)):

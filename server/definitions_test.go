@@ -42,6 +42,7 @@ func TestDefinitions(t *testing.T) {
 	s.refused(428, "no_etag", "PUT", path, changed)
 	s.refused(412, "changed", "PUT", path, changed, "If-Match", `"old"`)
 	s.refused(412, "exists", "PUT", path, changed, "If-None-Match", "*")
+	s.refused(428, "no_etag", "PUT", path, changed, "If-None-Match", `"another"`)
 	s.refused(422, "bad_definition", "PUT", path, "name: counting\nmax_iteration: 4\n", "If-Match", first)
 	second := s.ok("PUT", path, changed, nil, "If-Match", first).header.Get("ETag")
 	s.refused(412, "changed", "PUT", path, counting, "If-Match", first)

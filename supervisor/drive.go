@@ -40,10 +40,10 @@ func (r *Run) drive(prog *Program, first *fresh) {
 		r.ended(err)
 	}
 	r.s.release(r.lease)
-	if r.run.Status == mark.RunWaiting && r.run.Driver == "" {
+	r.dismiss()
+	if r.run.Status == mark.RunWaiting && r.run.Driver == "" { // after dismiss, because the deadline may have passed
 		r.s.alarm(r.ID(), r.run.Deadline)
 	}
-	r.dismiss()
 }
 
 // tell calls f, a callback of Config with the given name. A panic in the callback becomes the run's error; then the

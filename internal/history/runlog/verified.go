@@ -83,7 +83,7 @@ func (r *Run) Verified() (*Verified, error) {
 	}
 	if v.Runs = log.Runs(); r.Store != nil {
 		v.State = log.State(r.view)
-	} else if log.TellsState() { // otherwise an older version has written the log
+	} else if r.File != nil && log.TellsState() { // otherwise an older version has written the log
 		r.verifyHead(v)
 	}
 	return v, r.Err()
