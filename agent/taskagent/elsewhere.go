@@ -19,6 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/elsewhere"
 	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/values/propagate"
 )
 
 // The kinds of tasks that [Here] runs.
@@ -73,6 +74,10 @@ func (h Here) send(ctx context.Context, s *sending) (answer, error) {
 		return answer{}, errors.New("the URL of the request cannot be read")
 	}
 	req.Header = s.Headers.Clone()
+	if req.Header == nil {
+		req.Header = http.Header{}
+	}
+	propagate.Header(ctx, req.Header)
 	var secrets credential.Secrets
 	for _, name := range s.Own {
 		secrets.Header(name, req.Header.Get(name))

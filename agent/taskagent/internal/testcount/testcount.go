@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 )
@@ -83,7 +84,8 @@ func numbers(text string) (*Result, error) {
 	var m map[string]any
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
-	if err := d.Decode(&m); err != nil || d.More() {
+	err := d.Decode(&m)
+	if _, end := d.Token(); err != nil || end != io.EOF {
 		return nil, errors.New("it is not one JSON object, such as {\"passed\": 40, \"failed\": 1, \"skipped\": 0}")
 	}
 	r, before := new(Result), Declared{-1, -1}

@@ -101,6 +101,7 @@ func TestCounts(t *testing.T) {
 		{"null", testcount.Numbers, `null`, testcount.Counts{}, `no "passed"`},
 		{"missing", testcount.Numbers, `{"passed": 3}`, testcount.Counts{}, `no "failed"`},
 		{"two", testcount.Numbers, `{"passed": 3, "failed": 1} {}`, testcount.Counts{}, "one JSON object"},
+		{"a brace more", testcount.Numbers, `{"passed": 3, "failed": 1} }`, testcount.Counts{}, "one JSON object"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, err := testcount.Of(tc.format, tc.text)
