@@ -85,6 +85,29 @@ func TestCodingAgentWaitsForItsProvider(t *testing.T) {
 	}
 }
 
+// No secret is in what is told of a provider that does not answer, not even a part where a long line is cut.
+func TestCodingAgentWaitsWithoutSecrets(t *testing.T) {
+	const secret = "wm4Kq81zRt0vXy73"
+	long := strings.Repeat("\u00a0", 988) // of 2 bytes each, shown as one space, so that the cut at 2000 bytes is in the token
+	fake(t, "codex", "echo \"stream error: 401 for token $SERVICE_TOKEN\" >&2; echo \"stream error"+long+"$SERVICE_TOKEN\" >&2; "+
+		recording(t, "codex-0.169.0/ok", 0))
+	cfg := taskagent.CommandConfig{Stdin: "x", CLI: &taskagent.CLI{Program: "codex"}, Env: map[string]string{"SERVICE_TOKEN": secret}}
+	cfg.Name = "c"
+	got := runAs(t.Context(), t, must(taskagent.NewCommand(cfg)), nil, agent.RunConfig{StreamingMode: agent.StreamingModeSSE})
+	equal(t, "error", nil, got.err)
+	waits := 0
+	for _, ev := range got.events {
+		line, _ := ev.CustomMetadata[mark.MetadataDoing].(string)
+		if strings.HasPrefix(line, mark.DoingWaits) {
+			waits++
+		}
+		if strings.Contains(line, secret[:8]) {
+			t.Errorf("got %q", line)
+		}
+	}
+	equal(t, "lines", 2, waits)
+}
+
 // D2: a program that reports success although its model has not answered has failed.
 func TestCodingAgentThatWasNotAnswered(t *testing.T) {
 	for program, prints := range map[string]string{

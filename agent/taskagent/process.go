@@ -61,7 +61,7 @@ type process struct {
 	renewed   string       // why it began a new conversation in place of before
 
 	room budget.Reservation // the cost that a coding agent is told it may spend
-	tell func(string)       // shows what a coding agent does; nil shows nothing
+	tell func(string)       // shows what a coding agent does, as it is (see teller); nil shows nothing
 }
 
 // ended has the exit code and the output of a command.
@@ -137,7 +137,7 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 	var kept bytes.Buffer // the part of a coding agent's output that Read needs
 	tail := &limited.Tail{Most: p.Limit}
 	if p.CLI != "" { // a coding agent may print any amount of text for people
-		cmd.Stderr = &troubles{to: tail, tell: p.tell}
+		cmd.Stderr = &troubles{to: tail, tell: p.teller(dir)}
 	}
 	procgroup.Lead(cmd)
 	finish := func() {}
@@ -194,17 +194,23 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 	}, err
 }
 
+// teller returns a function that passes words to p.tell, without secrets and with names of files relative to dir; nil if p.tell
+// is nil.
+func (p *process) teller(dir string) func(words string) {
+	if p.tell == nil {
+		return nil
+	}
+	secrets := child.Secrets(p.Env)
+	return func(words string) { p.tell(secrets.Strike(strings.ReplaceAll(words, dir+"/", ""))) }
+}
+
 // watch prepares the command of a coding agent. The agent is asked to end before it is killed. It is ended if it prints nothing
 // for p.Idle. Only the lines of its output that are needed later are kept. The caller calls finish when the agent has ended;
 // finish also ends the processes that the agent has left.
 func (p *process) watch(cmd *exec.Cmd, kept *bytes.Buffer, id string, kill context.CancelCauseFunc) (finish func(), err error) {
 	cmd.Cancel = func() error { return procgroup.Terminate(cmd.Process) }
 	cmd.WaitDelay = p.Grace
-	var doing func(words string)
-	if p.tell != nil {
-		secrets, dir := child.Secrets(p.Env), cmd.Dir
-		doing = func(words string) { p.tell(secrets.StrikeWhole(strings.ReplaceAll(words, dir+"/", ""))) }
-	}
+	doing := p.teller(cmd.Dir)
 	heard, stop := func() {}, func() bool { return true }
 	if p.Idle > 0 {
 		idle := time.AfterFunc(p.Idle, func() { kill(idleError(p.Idle)) })
