@@ -173,7 +173,10 @@ repeated output stopped the loop.`,
 				fmt.Fprintln(e.Stderr, "Nothing was asked, because no task of the plan is open.")
 				return nil
 			}
-			f.run.set = map[string]string{codingloop.BeforeKey: testsBefore(cmd.Context())}
+			f.run.set = make(map[string]string)
+			if f.countsTests() {
+				f.run.set[codingloop.BeforeKey] = testsBefore(cmd.Context())
+			}
 			switch done, err := f.done(cmd.Context(), e); {
 			case err != nil:
 				return term.Failure(err)
@@ -367,7 +370,7 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 		return nil, err
 	}
 	var count, read []string
-	if f.until != "" || f.plan != "" {
+	if f.countsTests() {
 		count = []string{self, countTests}
 	}
 	if f.file != "" && f.file != "-" {
@@ -398,6 +401,9 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 	}
 	return text, err
 }
+
+// countsTests reports whether the definition counts tests, which needs a command that judges them.
+func (f *loopFlags) countsTests() bool { return f.until != "" || f.plan != "" }
 
 // settings are the files in which coding agents keep a person's rules for one project. Git usually ignores them.
 var settings = map[string]string{"claude": ".claude/settings.local.json", "claude-agent-acp": ".claude/settings.local.json",
