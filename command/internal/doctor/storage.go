@@ -79,11 +79,15 @@ func (d *doctor) copies() {
 	}
 	var total, size int64
 	var gone []string
+	lost := 0
 	for _, c := range all {
 		total += c.Size
 		if c.Gone {
 			size += c.Size
 			gone = append(gone, c.Dir)
+		}
+		if c.Lost {
+			lost++
 		}
 	}
 	found, fix, detail := foundOK, "", "copies of the files of "+brief.Count(len(all), "run")+", "+brief.Size(total)
@@ -94,6 +98,10 @@ func (d *doctor) copies() {
 		if more := len(gone) - 1; more > 0 {
 			fix += fmt.Sprintf(", and %d more there", more)
 		}
+	}
+	if lost > 0 {
+		found = foundNote
+		detail += fmt.Sprintf("; the stores of %d cannot be found: they were moved or deleted, or their disk is not mounted", lost)
 	}
 	d.add("copies", dir, found, fix, "%s", detail)
 }

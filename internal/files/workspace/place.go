@@ -69,11 +69,17 @@ type Placed struct {
 	Dir  string // the folder of the copy
 	Of   string // the folder of the run in its store
 	Size int64  // bytes
-	Gone bool   // the run was deleted, or its repository was
+	Gone bool   // the run was deleted, or has another copy
+	Lost bool   // the store cannot be found: it was moved or deleted, or is on a disk that is not mounted
 }
 
-// Copies lists the copies in a folder of [Config].Copies, by folder.
+// Copies lists the copies in a folder of [Config].Copies, by folder. There are none if the folder does not exist.
 func Copies(folder string) (all []Placed, err error) {
+	if folder, err = filepath.EvalSymlinks(folder); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("list the copies: %w", err)
+	}
 	notes, err := filepath.Glob(filepath.Join(folder, "*", "*", roomNote))
 	if err != nil {
 		return nil, err
@@ -85,13 +91,31 @@ func Copies(folder string) (all []Placed, err error) {
 			return nil, fmt.Errorf("list the copies: %w", err)
 		}
 		p := Placed{Dir: filepath.Dir(note), Of: string(of)}
-		p.Gone = placeOf(p.Of) != p.Dir
+		p.findRun()
 		if p.Size, err = sizeOf(p.Dir); err != nil {
 			return nil, fmt.Errorf("list the copies: %w", err)
 		}
 		all = append(all, p)
 	}
 	return all, nil
+}
+
+// findRun finds out whether the run of a copy exists. The folder may be named in several ways, as links may lead to it.
+func (p *Placed) findRun() {
+	place, err := os.ReadFile(filepath.Join(p.Of, placeNote))
+	if errors.Is(err, fs.ErrNotExist) {
+		store := filepath.Dir(filepath.Dir(p.Of))
+		if _, err = os.Stat(filepath.Dir(store)); err == nil {
+			p.Gone = true
+			return
+		}
+	}
+	if p.Lost = err != nil; p.Lost {
+		return
+	}
+	named, err := os.Stat(string(place))
+	own, ownErr := os.Stat(p.Dir)
+	p.Gone = err != nil || ownErr != nil || !os.SameFile(named, own)
 }
 
 // Work returns the folder in which programs work: that of [Config].From in the tree, or the tree itself.

@@ -212,3 +212,36 @@ func TestACopyOutsideOfTheRepository(t *testing.T) {
 		t.Errorf("copies inside of the repository: %v", err)
 	}
 }
+
+func TestCopiesBehindALink(t *testing.T) {
+	real, link := filepath.Join(t.TempDir(), "trees"), filepath.Join(t.TempDir(), "link")
+	if all, err := workspace.Copies(link); err != nil || len(all) != 0 {
+		t.Errorf("a folder that does not exist has the copies %+v, %v", all, err)
+	}
+	repository := filepath.Join(t.TempDir(), "project")
+	room, place := filepath.Join(repository, ".refrain", "files", "runs", "r_1"), filepath.Join(real, "project-1", "r_1")
+	write(t, room, "place", place)
+	write(t, place, "of", room)
+	if err := os.Symlink(real, link); err != nil {
+		t.Skip(err)
+	}
+	is := func(what string, gone, lost bool) {
+		t.Helper()
+		if all, err := workspace.Copies(link); err != nil || len(all) != 1 || all[0].Gone != gone || all[0].Lost != lost {
+			t.Errorf("%s: the copies are %+v, %v", what, all, err)
+		}
+	}
+	is("a run that exists", false, false)
+	write(t, room, "place", filepath.Join(link, "project-1", "r_1"))
+	is("a note with the name of the link", false, false)
+	write(t, room, "place", t.TempDir())
+	is("a run with another copy", true, false)
+	if err := os.RemoveAll(room); err != nil {
+		t.Fatal(err)
+	}
+	is("a run that was deleted", true, false)
+	if err := os.Rename(repository, repository+"-unmounted"); err != nil {
+		t.Fatal(err)
+	}
+	is("a repository that is not there", false, true)
+}
