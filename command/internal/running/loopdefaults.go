@@ -3,7 +3,6 @@
 package running
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/command/internal/trust"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/internal/values/suggest"
 )
 
@@ -102,18 +102,54 @@ func flagsHash(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// setDefaults sets the flags of a file that are not set yet.
-func (f *loopFlags) setDefaults(fl *pflag.FlagSet, name string, text []byte, prompted bool) error {
+// fileFlag is a flag of a file with flags, with its values.
+type fileFlag struct {
+	name   string
+	values []*yaml.Node // scalars
+}
+
+// parseFlags parses a file with flags. The error names the file and the line.
+func parseFlags(name string, text []byte) ([]fileFlag, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(doc.Content) == 0 {
-		return nil
+		return nil, nil
 	}
 	top := doc.Content[0]
 	if top.Kind != yaml.MappingNode {
-		return fmt.Errorf("%s:%d: write flags as keys, such as max: 20", name, top.Line)
+		return nil, fmt.Errorf("%s:%d: write flags as keys, such as max: 20", name, top.Line)
+	}
+	var all []fileFlag
+	for i := 0; i+1 < len(top.Content); i += 2 {
+		key, value := top.Content[i], top.Content[i+1]
+		if !slices.Contains(withDefault, key.Value) {
+			err := fmt.Errorf("%s:%d: %q is no flag that a file can set", name, key.Line, key.Value)
+			if near := suggest.Nearest(key.Value, withDefault); near != "" {
+				err = fmt.Errorf("%w (did you mean %s?)", err, near)
+			}
+			return nil, err
+		}
+		values := []*yaml.Node{value}
+		if value.Kind == yaml.SequenceNode {
+			values = value.Content
+		}
+		for _, v := range values {
+			if v.Kind != yaml.ScalarNode {
+				return nil, fmt.Errorf("%s:%d: %s needs a value, or a list of values", name, v.Line, key.Value)
+			}
+		}
+		all = append(all, fileFlag{key.Value, values})
+	}
+	return all, nil
+}
+
+// setDefaults sets the flags of a file that are not set yet.
+func (f *loopFlags) setDefaults(fl *pflag.FlagSet, name string, text []byte, prompted bool) error {
+	flags, err := parseFlags(name, text)
+	if err != nil {
+		return err
 	}
 	given := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(n string) bool { return n == argsKey && len(f.args) > 0 || n != argsKey && fl.Changed(n) })
@@ -136,30 +172,15 @@ func (f *loopFlags) setDefaults(fl *pflag.FlagSet, name string, text []byte, pro
 	if given("permissions") {
 		without = append(without, "allow")
 	}
-	for i := 0; i+1 < len(top.Content); i += 2 {
-		key, value := top.Content[i], top.Content[i+1]
-		if !slices.Contains(withDefault, key.Value) {
-			err := fmt.Errorf("%s:%d: %q is no flag that a file can set", name, key.Line, key.Value)
-			if near := suggest.Nearest(key.Value, withDefault); near != "" {
-				err = fmt.Errorf("%w (did you mean %s?)", err, near)
-			}
-			return err
-		}
-		if slices.Contains(without, key.Value) {
+	for _, flag := range flags {
+		if slices.Contains(without, flag.name) {
 			continue
 		}
-		words := []*yaml.Node{value}
-		if value.Kind == yaml.SequenceNode {
-			words = value.Content
-		}
-		for _, w := range words {
-			if w.Kind != yaml.ScalarNode {
-				return fmt.Errorf("%s:%d: %s needs a value, or a list of values", name, w.Line, key.Value)
-			}
-			if key.Value == argsKey {
-				f.args = append(f.args, w.Value)
-			} else if err := fl.Set(key.Value, w.Value); err != nil {
-				return fmt.Errorf("%s:%d: %w", name, w.Line, err)
+		for _, v := range flag.values {
+			if flag.name == argsKey {
+				f.args = append(f.args, v.Value)
+			} else if err := fl.Set(flag.name, v.Value); err != nil {
+				return fmt.Errorf("%s:%d: %w", name, v.Line, err)
 			}
 		}
 	}
@@ -223,7 +244,8 @@ func (f *loopFlags) writeDefaults(e *term.Env, fl *pflag.FlagSet) error {
 	return nil
 }
 
-// showDefaults shows a file with flags to a person who is to accept it, and returns its hash.
+// showDefaults shows the flags of a file to a person who is to accept it, and returns its hash. It shows what [parseFlags] has
+// found, whole and quoted, because a text can look different from what it means.
 func showDefaults(e *term.Env, name string) (string, error) {
 	text, err := readFlags(name)
 	if err == nil && text == nil {
@@ -232,9 +254,15 @@ func showDefaults(e *term.Env, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	fmt.Fprintf(e.Stdout, "%s gives refrain loop these flags:\n", name)
-	for line := range bytes.Lines(text) {
-		fmt.Fprintf(e.Stdout, "  %s\n", term.Cell(strings.TrimRight(string(line), "\r\n"), 500))
+	flags, err := parseFlags(name, text)
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintf(e.Stdout, "%s gives refrain loop these flags:\n", brief.Clean(name))
+	for _, flag := range flags {
+		for _, v := range flag.values {
+			fmt.Fprintf(e.Stdout, "  %s: %q\n", flag.name, v.Value)
+		}
 	}
 	return flagsHash(text), nil
 }

@@ -73,7 +73,7 @@ func TestFlagsOfAFolder(t *testing.T) {
 		t.Fatalf("a stranger's file: %v", err)
 	}
 	a.trusts()
-	if !strings.Contains(a.out.String(), "  until: 'touch stolen'\n") {
+	if !strings.Contains(a.out.String(), "  until: \"touch stolen\"\n") {
 		t.Errorf("a person who trusts the file sees %q", a.out)
 	}
 	f, err := a.flags("x", "--allow", "make lint", "--timeout", "2h")
@@ -97,9 +97,36 @@ func TestFlagsOfAFolder(t *testing.T) {
 		"write: x\n":         `"write" is no flag that a file can set`,
 	} {
 		a.put(folderDefaults, text)
-		a.trusts()
-		if _, err := a.flags("x"); err == nil || !strings.Contains(err.Error(), want) {
+		err := trustFiles(a.env, []string{folderDefaults}, true)
+		if err == nil {
+			_, err = a.flags("x")
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// What a person accepts is what counts, however the file is written: every character that ends a line for YAML, long lines, and
+// characters that a terminal obeys or hides.
+func TestTrustShowsTheFlagsThatCount(t *testing.T) {
+	a := newTyping(t)
+	long := strings.Repeat("true; ", 200) + "touch stolen"
+	for text, want := range map[string]string{
+		"# a comment\ragent-command: /tmp/evil.sh\n":         `agent-command: "/tmp/evil.sh"`,
+		"# a comment\u0085agent-command: /tmp/evil.sh\n":     `agent-command: "/tmp/evil.sh"`,
+		"# a comment\u2028agent-command: /tmp/evil.sh\n":     `agent-command: "/tmp/evil.sh"`,
+		"# a comment\u2029agent-command: /tmp/evil.sh\n":     `agent-command: "/tmp/evil.sh"`,
+		"until: " + long + "\n":                              `until: "` + long + `"`,
+		"until: \"\\e[1Atrue\"\n":                            `until: "\x1b[1Atrue"`,
+		"until: 'true \u202e# ton'\n":                        `until: "true \u202e# ton"`,
+		"allow: [npm test, &x npm run x]\nuntil: 'a\n  b'\n": "  allow: \"npm test\"\n  allow: \"npm run x\"\n  until: \"a b\"\n",
+	} {
+		a.out.Reset()
+		a.put(folderDefaults, text)
+		a.trusts()
+		if !strings.Contains(a.out.String(), want) {
+			t.Errorf("a person who trusts %q sees %q", text, a.out)
 		}
 	}
 }
