@@ -12,7 +12,8 @@ import (
 type Watch struct {
 	// Tests are state keys of test counts. Each holds a map with total, skipped and, if the total is not known, broken.
 	// If the map also has total_before and skipped_before, the counts at the start, the counts are compared with these,
-	// and otherwise with those of the best iteration so far.
+	// and tests that were there and can no longer be counted are a finding. Otherwise the counts are compared with those
+	// of the best iteration so far, and an iteration whose total is not known is left out.
 	Tests []string `json:"tests,omitzero"`
 	// Files are state keys of workspaces. Each holds a map with protected, the names of files that a step was not
 	// allowed to change. The map of the first key also has lines, the number of lines that differ from the base.
@@ -31,7 +32,7 @@ type FindingKind string
 // The kinds of findings.
 const (
 	FindingProtected FindingKind = "protected" // a step changed protected files, and the changes were undone
-	FindingTests     FindingKind = "tests"     // there are fewer tests than at the start or in the best iteration so far, or more are skipped
+	FindingTests     FindingKind = "tests"     // there are fewer tests than before, more are skipped, or they cannot be counted (see [Watch])
 	FindingHoldout   FindingKind = "holdout"   // the score is better than in the best iteration so far, and the hold-out score is worse
 	FindingGrowth    FindingKind = "growth"    // the changes grew in 3 iterations in a row (not counting rejected ones), without a new best
 )
@@ -185,15 +186,21 @@ func (f finder) add(kind FindingKind, format string, args ...any) {
 func (f finder) tests(of string, counts map[string]any, was *testCount) {
 	total, err := plain(counts["total"])
 	skipped, err2 := plain(counts["skipped"])
-	if broken, _ := plain(counts["broken"]); err != nil || err2 != nil || broken > 0 {
-		return // some tests could not be counted
+	if err != nil || err2 != nil {
+		return
 	}
-	before, since := *was, fmt.Sprintf("in iteration %d", was.Iteration)
+	before, since, known := *was, fmt.Sprintf("in iteration %d", was.Iteration), was.Iteration > 0
 	start, err := plain(counts["total_before"])
 	startSkipped, err2 := plain(counts["skipped_before"])
-	known := was.Iteration > 0
-	if err == nil && err2 == nil {
+	atStart := err == nil && err2 == nil
+	if atStart {
 		before, since, known = testCount{Total: start, Skipped: startSkipped}, "at the start", true
+	}
+	if broken, _ := plain(counts["broken"]); broken > 0 {
+		if atStart && start > 0 {
+			f.add(FindingTests, "%sthe tests cannot be counted, and there %s %s %s", of, counted(start, "was", "were"), num(start), since)
+		}
+		return
 	}
 	if known && total < before.Total {
 		f.add(FindingTests, "%sthere %s %s, and there %s %s %s", of, counted(total, "is", "are"), tests(total),

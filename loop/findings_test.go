@@ -85,6 +85,11 @@ func TestFindings(t *testing.T) {
 			{"score": 3, "tests": state{"total": 2, "skipped": 0, "total_before": 3, "skipped_before": 0}}},
 			[]string{"1 tests: there are 2 tests, and there were 3 at the start", "1 tests: 1 test skipped, and 0 at the start",
 				"3 tests: there are 2 tests, and there were 3 at the start"}},
+		{"not counted, but at the start", nil, []state{
+			{"score": 1, "tests": state{"total": 3, "skipped": 0, "total_before": 3, "skipped_before": 0}},
+			{"score": 2, "tests": state{"total": 0, "skipped": 0, "broken": 1, "total_before": 3, "skipped_before": 0}},
+			{"score": 3, "tests": state{"total": 0, "skipped": 0, "broken": 1, "total_before": 0, "skipped_before": 0}}},
+			[]string{"2 tests: the tests cannot be counted, and there were 3 at the start"}},
 		{"rolled back", func(p *loop.Plan) { p.OnRegression = loop.RollbackOnWorse },
 			[]state{{"score": 5, "tests": counts(9, 0)}, {"score": 1, "tests": counts(2, 0)}, {"score": 6, "tests": counts(3, 0)}},
 			[]string{"2 tests: there are 2 tests, and there were 9 in iteration 1", "3 tests: there are 3 tests, and there were 9 in iteration 1"}},

@@ -50,7 +50,8 @@ var languages = sync.OnceValue(func() []language {
 })
 
 // Scan counts the tests below a folder: in a git repository those of the files that git does not ignore, otherwise those outside of hidden
-// folders and of folders for packages.
+// folders and of folders for packages. A file that is gone, cannot be read, is behind a link or has more than 1 MiB has none. It returns an
+// error if the folder itself cannot be read or has more than 50,000 files.
 func Scan(ctx context.Context, folder string) (c Counts, err error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -61,13 +62,14 @@ func Scan(ctx context.Context, folder string) (c Counts, err error) {
 	if err != nil {
 		return c, err
 	}
+	folders := map[string]bool{".": true}
 	for _, name := range names {
 		for _, l := range languages() {
 			if !l.name.MatchString(name) {
 				continue
 			}
-			if err := c.add(root, name, l); err != nil {
-				return c, err
+			if isFolder(root, path.Dir(name), folders) {
+				c.add(root, name, l)
 			}
 			break
 		}
@@ -75,18 +77,28 @@ func Scan(ctx context.Context, folder string) (c Counts, err error) {
 	return c, nil
 }
 
-// add counts the tests of a file. A file that is gone, no regular file or too large has none.
-func (c *Counts) add(root *os.Root, name string, l language) error {
+// isFolder reports whether a folder and those above it are there and are no links. known has what was found before.
+func isFolder(root *os.Root, name string, known map[string]bool) bool {
+	is, ok := known[name]
+	if !ok {
+		if isFolder(root, path.Dir(name), known) {
+			info, err := root.Lstat(filepath.FromSlash(name))
+			is = err == nil && info.IsDir()
+		}
+		known[name] = is
+	}
+	return is
+}
+
+// add counts the tests of a file.
+func (c *Counts) add(root *os.Root, name string, l language) {
 	info, err := root.Lstat(filepath.FromSlash(name))
-	if errors.Is(err, fs.ErrNotExist) || err == nil && (!info.Mode().IsRegular() || info.Size() > mostSize) {
-		return nil
+	if err != nil || !info.Mode().IsRegular() || info.Size() > mostSize {
+		return
 	}
-	var text []byte
-	if err == nil {
-		text, err = root.ReadFile(filepath.FromSlash(name))
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	text, err := root.ReadFile(filepath.FromSlash(name))
+	if err != nil {
+		return
 	}
 	for line := range bytes.Lines(text) {
 		if l.declares.Match(line) {
@@ -96,7 +108,6 @@ func (c *Counts) add(root *os.Root, name string, l language) error {
 			c.Skipped++
 		}
 	}
-	return nil
 }
 
 // list lists the files of a folder, relative to it and with slashes.
@@ -113,8 +124,10 @@ func list(ctx context.Context, folder string, root *os.Root) ([]string, error) {
 	var names []string
 	err := fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
-		case err != nil:
+		case err != nil && name == ".":
 			return err
+		case err != nil:
+			return fs.SkipDir
 		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || slices.Contains(packages, path.Base(name))):
 			return fs.SkipDir
 		case d.Type().IsRegular():

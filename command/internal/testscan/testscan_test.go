@@ -3,9 +3,11 @@
 package testscan_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/refrain-dev/refrain/command/internal/testscan"
@@ -72,9 +74,7 @@ func TestIgnoredFilesHaveNoTests(t *testing.T) {
 		t.Errorf("a plain folder has %+v", got)
 	}
 	put(t, dir, map[string]string{".gitignore": "made\nnode_modules\n"})
-	if out, err := exec.Command("git", "-C", dir, "init", "-q").CombinedOutput(); err != nil {
-		t.Skipf("%v: %s", err, out)
-	}
+	run(t, "git", "-C", dir, "init", "-q")
 	if got := scan(t, dir); got.Total != 2 { // a_test.go and .hidden/c_test.go
 		t.Errorf("a repository has %+v", got)
 	}
@@ -83,5 +83,52 @@ func TestIgnoredFilesHaveNoTests(t *testing.T) {
 	}
 	if got := scan(t, dir); got.Total != 2 {
 		t.Errorf("with a link out of the folder: %+v", got)
+	}
+}
+
+// What makes a file unreadable takes its tests away, and does not end the count.
+func TestUnreadableFilesHaveNoTests(t *testing.T) {
+	const noPermission = "no permission for the "
+	for name, change := range map[string]func(dir string) error{
+		"a link out of the folder in place of a folder": func(dir string) error {
+			return errors.Join(os.RemoveAll(filepath.Join(dir, "tests")), os.Symlink(t.TempDir(), filepath.Join(dir, "tests")))
+		},
+		"a link to a folder that is counted": func(dir string) error {
+			return errors.Join(os.RemoveAll(filepath.Join(dir, "tests")), os.Symlink("more", filepath.Join(dir, "tests")))
+		},
+		"a file in place of a folder": func(dir string) error {
+			return errors.Join(os.RemoveAll(filepath.Join(dir, "tests")), os.WriteFile(filepath.Join(dir, "tests"), nil, 0o600))
+		},
+		noPermission + "file":   func(dir string) error { return os.Chmod(filepath.Join(dir, "tests", "test_a.py"), 0) },
+		noPermission + "folder": func(dir string) error { return os.Chmod(filepath.Join(dir, "tests"), 0) },
+	} {
+		if strings.HasPrefix(name, noPermission) && os.Getuid() <= 0 {
+			continue // root may read all, and Windows has no such permissions
+		}
+		for _, git := range []bool{false, true} {
+			dir := t.TempDir()
+			put(t, dir, map[string]string{"tests/test_a.py": "def test_a():\n", "more/test_a.py": "def test_b():\n"})
+			if git {
+				run(t, "git", "-C", dir, "init", "-q")
+				run(t, "git", "-C", dir, "add", ".")
+			}
+			if got := scan(t, dir); got.Total != 2 {
+				t.Errorf("git %t: before: %+v", git, got)
+			}
+			if err := change(dir); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { os.Chmod(filepath.Join(dir, "tests"), 0o700) })
+			if got := scan(t, dir); got.Total != 1 {
+				t.Errorf("git %t: with %s: %+v", git, name, got)
+			}
+		}
+	}
+}
+
+func run(t *testing.T, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+		t.Skipf("%v: %s", err, out)
 	}
 }
