@@ -46,7 +46,7 @@ func newDiary(def *definition.Definition, open func() (*os.File, error), spends 
 	}
 	file, err := open()
 	if err != nil {
-		return nil, fmt.Errorf("write the log of the run: %w", err)
+		return nil, err
 	}
 	return &diary{file: file, spends: spends, agents: agents}, nil
 }

@@ -6,6 +6,7 @@ package live
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"os"
@@ -89,8 +90,11 @@ func NewFollower(e *term.Env, s *runstore.Stock, mode string, def *definition.De
 		return view, err
 	}
 	if f.Supervisor, err = s.Supervise(e, f.event); err == nil && s.Durable {
-		f.diary, err = newDiary(def, func() (*os.File, error) { return runstore.OpenDiary(e, s, req.Session) },
-			func() string { return f.sees.Resources.SoFar().CostText() })
+		var lost error
+		if f.diary, lost = newDiary(def, func() (*os.File, error) { return runstore.OpenDiary(e, s, req.Session) },
+			func() string { return f.sees.Resources.SoFar().CostText() }); lost != nil {
+			fmt.Fprintf(f.stderr, "The run goes on without its log: %v\n", lost)
+		}
 	}
 	return f, err
 }

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -44,5 +45,16 @@ func TestLoopWithoutACommand(t *testing.T) {
 		if said, err := a.loops(append(args, "hi", "--progress", "plain")...); err != nil {
 			t.Errorf("%q: %v: %s", args, err, said)
 		}
+	}
+}
+
+// A log for people that cannot be written ends no run.
+func TestLoopWithoutItsLog(t *testing.T) {
+	a := newTyping(t)
+	a.coder()
+	a.put(".refrain/runs", "no folder")
+	said, err := a.loops("hi", "--max", "1", "--progress", "plain")
+	if err != nil || strings.Count(said, "The run goes on without its log: ") != 1 {
+		t.Errorf("%v: %s", err, said)
 	}
 }
