@@ -7,6 +7,7 @@ package taskagent_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"maps"
 	"os"
 	"os/exec"
@@ -20,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/budget"
@@ -227,6 +229,20 @@ for i in 1 2 3 4 5 6 7 8 9; do set -- told.*; [ $# -ge 3 ] && break; sleep 0.2; 
 	for _, path := range told {
 		equal(t, "told", "2\n", text(t, path))
 	}
+}
+
+// A coding agent of a Reconcile that cannot be started gives back what it has reserved, as one of a step does.
+func TestReconcileReleasesItsReservation(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	find := must(taskagent.NewCommandReconcile(taskagent.CommandConfig{Stdin: "x", CLI: &taskagent.CLI{Program: "claude"}}))
+	a := must(agent.New(agent.Config{Name: "a", Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
+		return func(func(*session.Event, error) bool) {
+			_, err := find(ctx, agent.Doubt{ID: "call"})
+			has(t, err, "claude")
+			equal(t, "left", new(6.0), drive.At(ctx).Budget().Remaining().Cost)
+		}
+	}}))
+	equal(t, "error", nil, runAs(t.Context(), t, a, nil, agent.RunConfig{Budget: &budget.Limits{Cost: new(6.0)}}).err)
 }
 
 func TestCodingAgentConfig(t *testing.T) {

@@ -303,6 +303,7 @@ func (a *CommandAgent) doAs(ctx agent.InvocationContext, id string, lookup func(
 	if err != nil {
 		return outcome{}, err
 	}
+	defer p.room.Release()
 	return a.outcome(ctx, p)(p.run(ctx, a.cfg.Root, id))
 }
 
