@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // writers returns why others than this user may change a file or a folder; empty if they may not.
@@ -24,3 +26,6 @@ func writers(name string) string {
 	}
 	return ""
 }
+
+// writable reports whether this user may make files in a folder.
+func writable(dir string) bool { return unix.Access(dir, unix.W_OK|unix.X_OK) == nil }

@@ -61,7 +61,7 @@ func Open(getenv func(string) string) (*Keeper, error) {
 const CopiesVariable = "REFRAIN_COPIES"
 
 // Copies returns the folder in which workspaces make their copies, so that the tools of a project do not find them. It is empty if the
-// user has no state folder: then copies are in the folder .refrain of the project.
+// user has no state folder that can be written: then copies are in the folder .refrain of the project.
 func Copies(getenv func(string) string) string {
 	if dir := getenv(CopiesVariable); dir != "" {
 		if abs, err := filepath.Abs(dir); err == nil {
@@ -69,10 +69,25 @@ func Copies(getenv func(string) string) string {
 		}
 	}
 	dir, err := stateFolder(getenv)
-	if err != nil {
+	if dir = filepath.Join(dir, "trees"); err != nil || !canMake(dir) {
 		return ""
 	}
-	return filepath.Join(dir, "trees")
+	return dir
+}
+
+// canMake reports whether a folder can be written, or can be made if it does not exist. It makes nothing.
+func canMake(dir string) bool {
+	for {
+		info, err := os.Stat(dir)
+		if err == nil {
+			return info.IsDir() && writable(dir)
+		}
+		parent := filepath.Dir(dir)
+		if !errors.Is(err, fs.ErrNotExist) || parent == dir {
+			return false
+		}
+		dir = parent
+	}
 }
 
 func stateFolder(getenv func(string) string) (string, error) {
