@@ -26,8 +26,8 @@ func (t *Tree) Beside(ctx context.Context, name string) (*Tree, error) {
 	part := filepath.Join("beside", refName(name))
 	s := &Tree{
 		cfg: t.cfg, from: t.from, folder: t.folder, prefix: t.prefix, repo: t.repo, store: t.store, user: t.user, base: t.base, start: t.start,
-		ignored: ignored{tree: t.ignored.tree, files: t.ignored.files},
-		name:    t.name + "/" + filepath.ToSlash(part), room: filepath.Join(t.room, part),
+		modules: t.modules, ignored: ignored{tree: t.ignored.tree, files: t.ignored.files},
+		name: t.name + "/" + filepath.ToSlash(part), room: filepath.Join(t.room, part),
 		place: filepath.Join(t.place, part),
 	}
 	if err := os.MkdirAll(s.place, 0o700); err != nil {

@@ -133,6 +133,17 @@ func TestSubmodulesAreCopied(t *testing.T) {
 	if got := tree.Modules(); !slices.Equal(got, []string{"lib"}) {
 		t.Errorf("the submodules are %q", got)
 	}
+	beside, err := tree.Beside(t.Context(), "branch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := beside.Clean(t.Context(), beside.Start(), nil, "", func(dir string, _ []string) error {
+		_, err := os.Stat(filepath.Join(dir, "..", "..", "lib", "a.go"))
+		return err
+	}); err != nil {
+		t.Errorf("the submodule in a clean checkout beside the tree: %v", err)
+	}
+	beside.Close()
 	write(t, tree.Dir(), "lib/a.go", "changed\n")
 	write(t, tree.Work(), "new", "new\n")
 	if _, err := tree.Branch(t.Context(), snapshot(t, tree), "refrain/lib", "Result"); err != nil {
