@@ -3,8 +3,6 @@
 package running
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/command/internal/trust"
+	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/internal/values/suggest"
 )
@@ -48,9 +47,21 @@ func (f *loopFlags) readDefaults(e *term.Env, fl *pflag.FlagSet, prompted bool) 
 		return err
 	}
 	if text != nil {
-		if k, err := trust.Open(e.Getenv); err != nil || !k.Accepts(flagsHash(text)) {
-			return fmt.Errorf("%s has flags for refrain loop, which start programs, and is new here or has changed: look at it, and accept it "+
-				"with: refrain trust %[1]s; or leave it out with --no-defaults", folderDefaults)
+		flags, err := parseFlags(folderDefaults, text)
+		if err != nil {
+			return err
+		}
+		hash, _, scripts, err := flagsHash(folderDefaults, text, flags)
+		if err != nil {
+			return err
+		}
+		if k, err := trust.Open(e.Getenv); err != nil || !k.Accepts(hash) {
+			what := "it"
+			if len(scripts) > 0 {
+				what = "it, or a file that its commands name (" + brief.Line(strings.Join(scripts, ", "), 200) + "),"
+			}
+			return fmt.Errorf("%s has flags for refrain loop, which start programs, and %s is new here or has changed: look at it, and accept it "+
+				"with: refrain trust %[1]s; or leave it out with --no-defaults", folderDefaults, what)
 		}
 		if err := f.setDefaults(fl, folderDefaults, text, prompted); err != nil {
 			return err
@@ -96,10 +107,28 @@ func readFlags(name string) ([]byte, error) {
 	return text, err
 }
 
-// flagsHash is what [trust.Keeper] knows an accepted file with flags by.
-func flagsHash(text []byte) string {
-	sum := sha256.Sum256(append([]byte("refrain loop\x00"), text...))
-	return hex.EncodeToString(sum[:])
+// withCommand lists the flags of a file whose values are commands, or words of one.
+var withCommand = []string{"acp", "agent-command", "allow", argsKey, "notify-command", "setup", "until"}
+
+// flagsHash returns what [trust.Keeper] knows an accepted file with flags by: its text, the folder whose flags it has, and the files that
+// its commands name, because the same text starts other programs in another folder. It also returns the folder and these files.
+func flagsHash(name string, text []byte, flags []fileFlag) (hash, root string, scripts []string, err error) {
+	if root, err = filepath.Abs(name); err == nil {
+		root, err = filepath.EvalSymlinks(filepath.Dir(filepath.Dir(root)))
+	}
+	if err != nil {
+		return "", "", nil, err
+	}
+	var lines []string
+	for _, flag := range flags {
+		for _, v := range flag.values {
+			if slices.Contains(withCommand, flag.name) {
+				lines = append(lines, v.Value)
+			}
+		}
+	}
+	hash, scripts = program.HashLines(fmt.Sprintf("refrain loop %q %q", root, text), root, lines...)
+	return hash, root, scripts, nil
 }
 
 // fileFlag is a flag of a file with flags, with its values.
@@ -235,7 +264,14 @@ func (f *loopFlags) writeDefaults(e *term.Env, fl *pflag.FlagSet) error {
 	}
 	_, err = file.Write(text)
 	if err = errors.Join(err, file.Close()); err == nil {
-		err = k.Accept(flagsHash(text))
+		var flags []fileFlag
+		var hash string
+		if flags, err = parseFlags(f.write, text); err == nil {
+			hash, _, _, err = flagsHash(f.write, text, flags)
+		}
+		if err == nil {
+			err = k.Accept(hash)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("--write: %w", err)
@@ -264,5 +300,9 @@ func showDefaults(e *term.Env, name string) (string, error) {
 			fmt.Fprintf(e.Stdout, "  %s: %q\n", flag.name, v.Value)
 		}
 	}
-	return flagsHash(text), nil
+	hash, root, scripts, err := flagsHash(name, text, flags)
+	if err == nil {
+		showScripts(e, root, scripts)
+	}
+	return hash, err
 }

@@ -211,3 +211,61 @@ func TestAFolderThatIsNotTrusted(t *testing.T) {
 		t.Error("there is a state folder")
 	}
 }
+
+// A person accepts the flags of one folder, with the scripts that they name: the same text starts other programs elsewhere.
+func TestFlagsAreAcceptedInOneFolderWithTheirScripts(t *testing.T) {
+	a := newTyping(t)
+	const text = "until: ./check.sh && true\nsetup: sh 'tools/setup.sh'\nargs: [--settings, hooks.json]\n"
+	scripts := []string{"check.sh", "tools/setup.sh", "hooks.json"}
+	fill := func() {
+		a.put(folderDefaults, text)
+		for _, name := range append(scripts, "other.sh") {
+			a.put(name, "first")
+		}
+	}
+	refused := func(what string) {
+		a.Helper()
+		if _, err := a.flags("x"); err == nil || !strings.Contains(err.Error(), "refrain trust .refrain/loop.yaml") {
+			a.Errorf("with %s: %v", what, err)
+		}
+	}
+	fill()
+	a.trusts()
+	if !strings.Contains(a.out.String(), "as they are now: check.sh, hooks.json, tools/setup.sh\n") {
+		t.Errorf("a person who trusts the file sees %q", a.out)
+	}
+	a.put("other.sh", "second")
+	if _, err := a.flags("x"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range scripts {
+		a.put(name, "second")
+		refused("a new " + name)
+		a.put(name, "first")
+	}
+	folder, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(folder, link); err != nil {
+		t.Skip(err)
+	}
+	t.Chdir(link)
+	if _, err := a.flags("x"); err != nil {
+		t.Errorf("by a link to the same folder: %v", err)
+	}
+	t.Chdir(t.TempDir())
+	fill()
+	t.Chdir(".refrain")
+	if err := trustFiles(a.env, []string{"loop.yaml"}, true); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir("..")
+	if _, err := a.flags("x"); err != nil {
+		t.Errorf("accepted from another folder: %v", err)
+	}
+	t.Chdir(t.TempDir())
+	fill()
+	refused("the flags of another folder")
+}

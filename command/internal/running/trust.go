@@ -159,9 +159,7 @@ func trustFiles(e *term.Env, files []string, yes bool) error {
 		}
 		fmt.Fprintf(e.Stdout, "%s starts:\n%s", brief.Clean(file), startsOf(def))
 		for _, root := range rootsOf(file) {
-			if scripts := program.Scripts(def, root); len(scripts) > 0 {
-				fmt.Fprintf(e.Stdout, "  with these files of %s, as they are now: %s\n", brief.Clean(root), brief.Clean(strings.Join(scripts, ", ")))
-			}
+			showScripts(e, root, program.Scripts(def, root))
 			hashes = append(hashes, p.Hash(def, root))
 		}
 	}
@@ -174,6 +172,13 @@ func trustFiles(e *term.Env, files []string, yes bool) error {
 		}
 	}
 	return nil
+}
+
+// showScripts names the files that are part of what a person accepts.
+func showScripts(e *term.Env, root string, scripts []string) {
+	if len(scripts) > 0 {
+		fmt.Fprintf(e.Stdout, "  with these files of %s, as they are now: %s\n", brief.Clean(root), brief.Clean(strings.Join(scripts, ", ")))
+	}
 }
 
 // rootsOf returns the folders in which a server can run the commands of a definition: the file's own and, for a definition with a

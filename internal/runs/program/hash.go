@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -33,25 +34,45 @@ func (p *Program) Hash(def *definition.Definition, root string) string {
 		}
 		fmt.Fprintf(h, "%q %q\n", filepath.ToSlash(seen), p.Files[name])
 	}
-	for _, file := range Scripts(def, root) {
-		fmt.Fprintf(h, "%q %s\n", file, contentOf(filepath.Join(root, file)))
-	}
+	writeFiles(h, root, Scripts(def, root))
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// HashLines returns a hash of a text and of the files that command lines name which start in the folder root, as [Program.Hash]
+// does, and these files as [Scripts] returns them.
+func HashLines(text, root string, lines ...string) (hash string, files []string) {
+	named := make(map[string]bool)
+	addFiles(named, root, "", lines)
+	files = slices.Sorted(maps.Keys(named))
+	h := sha256.New()
+	fmt.Fprintf(h, "%q\n", text)
+	writeFiles(h, root, files)
+	return hex.EncodeToString(h.Sum(nil)), files
+}
+
+// writeFiles writes the paths of files below root, and hashes of their contents.
+func writeFiles(w io.Writer, root string, files []string) {
+	for _, file := range files {
+		fmt.Fprintf(w, "%q %s\n", file, contentOf(filepath.Join(root, file)))
+	}
+}
+
+// addFiles adds the files that the words of a command name, which starts in a folder of root.
+func addFiles(files map[string]bool, root, dir string, args []string) {
+	for _, arg := range args {
+		for _, word := range append(words(arg), arg) {
+			for _, file := range filesIn(root, dir, word) {
+				files[file] = true
+			}
+		}
+	}
 }
 
 // Scripts returns the files that the programs of a definition name: see [Program.Hash]. The paths are relative to root,
 // sorted, and may lead out of it.
 func Scripts(def *definition.Definition, root string) []string {
 	files := make(map[string]bool)
-	add := func(dir string, args []string) {
-		for _, arg := range args {
-			for _, word := range append(words(arg), arg) {
-				for _, file := range filesIn(root, dir, word) {
-					files[file] = true
-				}
-			}
-		}
-	}
+	add := func(dir string, args []string) { addFiles(files, root, dir, args) }
 	if w := def.Workspace; w != nil {
 		add("", w.Setup)
 		add("", w.Filters)
