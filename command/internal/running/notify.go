@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/internal/values/limited"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // notice is what the command of --notify-command gets, as JSON.
@@ -41,9 +42,15 @@ type notice struct {
 const notifyTime = 10 * time.Second
 
 // events are the events of a notice, by exit code.
-var events = map[int]string{term.ExitOK: "completed", term.ExitLimit: "limit", term.ExitWaits: "waiting", term.ExitInterrupted: "interrupted"}
+var events = map[int]string{term.ExitLimit: "limit", term.ExitWaits: "waiting", term.ExitInterrupted: "interrupted"}
 
-// notify tells the command of --notify-command how a run has ended. Its failure is said, and changes nothing. It does nothing if there is no run.
+// stands are the events of a notice by the status of the run, if this process ends with exit code 0: another process may drive the run by
+// then. A run that is running has no event.
+var stands = map[string]string{string(mark.RunRunning): "", string(mark.RunCompleted): "completed", string(mark.RunWaiting): "waiting",
+	string(mark.RunIsPaused): "waiting"}
+
+// notify tells the command of --notify-command how a run has ended. Its failure is said, and changes nothing. It does nothing if there is no
+// run. It says so if the run goes on in another process, which does not know the command.
 func (f *loopFlags) notify(ctx context.Context, e *term.Env, ended error) {
 	if f.notifier == "" {
 		return
@@ -53,6 +60,11 @@ func (f *loopFlags) notify(ctx context.Context, e *term.Env, ended error) {
 	n, err := f.noticeOf(ctx, e, ended)
 	if err != nil {
 		return // there is no run
+	}
+	if n.Event == "" {
+		fmt.Fprintf(e.Stderr, "--notify-command: run %s goes on in another process, which does not run the command; wait for its end with: "+
+			"refrain watch %[1]s\n", n.Run)
+		return
 	}
 	text, err := json.Marshal(n)
 	if err == nil {
@@ -108,7 +120,11 @@ func (f *loopFlags) noticeOf(ctx context.Context, e *term.Env, ended error) (*no
 	} else if ended != nil {
 		n.ExitCode = term.ExitFailed
 	}
-	if n.Event = events[n.ExitCode]; n.Event == "" {
+	known := false
+	if n.Event, known = events[n.ExitCode]; n.ExitCode == term.ExitOK {
+		n.Event, known = stands[n.Status]
+	}
+	if !known {
 		n.Event = "failed"
 	}
 	if p, err := program.Of(view); err == nil {
