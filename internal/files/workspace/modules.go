@@ -10,23 +10,6 @@ import (
 	"strings"
 )
 
-// findOutside finds the repositories outside of the folder of [Config].From that git does not track, which are left out.
-func (t *Tree) findOutside(ctx context.Context) error {
-	if t.folder == "" {
-		return nil
-	}
-	out, err := t.user.run(ctx, "ls-files", "-z", "--others", "--exclude-standard")
-	if err != nil {
-		return err
-	}
-	for _, name := range list(out) {
-		if nested, ok := strings.CutSuffix(name, "/"); ok && !within(nested, t.folder) {
-			t.outside = append(t.outside, nested)
-		}
-	}
-	return nil
-}
-
 // modulesIn lists the submodules of a repository that have files.
 func modulesIn(ctx context.Context, g *git) (all []string, err error) {
 	out, err := g.run(ctx, "ls-files", "-z", "--stage")

@@ -264,9 +264,6 @@ func (t *Tree) create(ctx context.Context) error {
 	if err := os.MkdirAll(t.Dir(), 0o700); err != nil {
 		return fmt.Errorf("make the tree: %w", err)
 	}
-	if err := t.findOutside(ctx); err != nil {
-		return err
-	}
 	if err := t.copyExcludes(ctx); err != nil {
 		return err
 	}

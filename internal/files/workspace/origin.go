@@ -77,7 +77,7 @@ func (t *Tree) copyExcludes(ctx context.Context) error {
 	if t.folder != "" {
 		text = append(text, "/"+Literal(t.folder)+"/.refrain/\n"...)
 	}
-	for _, name := range slices.Concat(t.cfg.Exclude, t.modules, t.outside) {
+	for _, name := range slices.Concat(t.cfg.Exclude, t.modules) {
 		text = append(text, "/"+Literal(name)+"\n"...)
 	}
 	if t.repo {
@@ -128,13 +128,23 @@ func (t *Tree) listing() *git {
 	return &g
 }
 
-// copyDirty copies the files of the origin as they are.
+// copyDirty copies the files of the origin as they are. Outside of the folder of [Config].From it copies only those that git tracks,
+// because the others there may be secrets, or too large.
 func (t *Tree) copyDirty(ctx context.Context) error {
-	out, err := t.listing().run(ctx, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	g := t.listing()
+	tracked, err := g.run(ctx, "ls-files", "-z", "--cached")
 	if err != nil {
 		return err
 	}
-	names := list(out)
+	args := []string{"ls-files", "-z", "--others", "--exclude-standard"}
+	if t.folder != "" {
+		args = append(args, "--", t.folder)
+	}
+	others, err := g.run(ctx, args...)
+	if err != nil {
+		return err
+	}
+	names := append(list(tracked), list(others)...)
 	slices.Sort(names)
 	names = slices.Compact(names)
 	names = slices.DeleteFunc(names, t.stays)
@@ -148,7 +158,7 @@ func (t *Tree) copyDirty(ctx context.Context) error {
 
 // stays reports whether a file of the origin is not copied because it is excluded or belongs to a store.
 func (t *Tree) stays(name string) bool {
-	for _, out := range slices.Concat(t.cfg.Exclude, t.modules, t.outside) {
+	for _, out := range slices.Concat(t.cfg.Exclude, t.modules) {
 		if name == out || strings.HasPrefix(name, out+"/") {
 			return true
 		}
@@ -239,7 +249,11 @@ func (t *Tree) noteHead(ctx context.Context) error {
 	}
 	var names []string
 	for _, entry := range list(out) {
-		if name, ok := strings.CutPrefix(entry[min(3, len(entry)):], t.prefix); ok && !t.stays(name) {
+		name, ok := strings.CutPrefix(entry[min(3, len(entry)):], t.prefix)
+		if strings.HasPrefix(entry, "??") && t.folder != "" && !within(name, t.folder) {
+			continue // it is not copied
+		}
+		if ok && !t.stays(name) {
 			names = append(names, name)
 		}
 	}
@@ -315,7 +329,18 @@ func (t *Tree) copyIgnored(ctx context.Context, into string) error {
 	if err != nil {
 		return err
 	}
+	var untracked []string // sorted
+	if t.folder != "" {
+		others, err := t.listing().run(ctx, "ls-files", "-z", "--others", "--exclude-standard")
+		if err != nil {
+			return err
+		}
+		untracked = list(others)
+	}
 	names := slices.DeleteFunc(list(out), func(name string) bool {
+		if _, found := slices.BinarySearch(untracked, name); found && !within(name, t.folder) {
+			return true // it is not ignored, so the result would have it
+		}
 		_, err := os.Lstat(filepath.Join(into, filepath.FromSlash(name)))
 		return err == nil || t.stays(name) || strings.HasSuffix(name, "/")
 	})

@@ -122,6 +122,34 @@ func TestARepositoryOfTheHomeDirectoryIsNotCopied(t *testing.T) {
 	same(t, "the tree", files(t, filepath.Join(from, "apps", "a"), ".refrain", ".env"), files(t, tree.Dir(), ".git"))
 }
 
+func TestUntrackedFilesOutsideOfTheFolderAreNotCopied(t *testing.T) {
+	from := repository(t)
+	sh(t, from, "mkdir sub/other; cd sub/other; git init -q; echo x >x; git add x; git commit -qm x; cd ../..; echo mine >sub/deep/mine; "+
+		"echo secret >deploy.key; mkdir big; head -c 6000 /dev/zero >big/model.bin")
+	cfg := workspace.Config{From: filepath.Join(from, "sub", "deep"), Copy: []string{"new.txt", ".env"}}
+	cfg.Limits.FileSize = 5000
+	tree := open(t, cfg)
+	for name, want := range map[string]bool{
+		"staged": true, "sub/deep/mine": true, ".env": true,
+		"new.txt": false, "run.sh": false, "deploy.key": false, "big": false, "sub/other": false,
+	} {
+		if _, err := os.Lstat(filepath.Join(tree.Dir(), filepath.FromSlash(name))); (err == nil) != want {
+			t.Errorf("%s is in the copy: %v, %v; want %v", name, err == nil, err, want)
+		}
+	}
+	if got, err := os.ReadFile(filepath.Join(tree.Dir(), "a.go")); err != nil || string(got) != "package a\nchanged\n" {
+		t.Errorf("the changed file outside of the folder is %q, %v", got, err)
+	}
+	write(t, tree.Work(), "result", "result\n")
+	if _, err := tree.Branch(t.Context(), snapshot(t, tree), "refrain/untracked", "Result"); err != nil {
+		t.Fatal(err)
+	}
+	got := sh(t, from, "git diff --name-only main refrain/untracked~; git diff --name-only refrain/untracked~ refrain/untracked")
+	if got != "a.go\nrun.sh\nstaged\nsub/deep/mine\nsub/deep/result\n" {
+		t.Errorf("the branch changes %q", got)
+	}
+}
+
 func TestSubmodulesAreCopied(t *testing.T) {
 	from := repository(t)
 	sh(t, from, "git -c protocol.file.allow=always submodule --quiet add ../project lib; git commit -qam lib; echo dirty >lib/a.go; "+

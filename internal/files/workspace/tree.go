@@ -43,7 +43,8 @@ const (
 type Config struct {
 	// From is a folder in a git repository, or a plain folder. Only the methods that deliver a result write to it.
 	// The default is the current directory. The tree is a copy of the whole repository, because a folder in it may need others, unless
-	// the repository contains the home directory; see [Tree.Work].
+	// the repository contains the home directory; see [Tree.Work]. Outside of From it has only files that git tracks, and ignored ones
+	// that Copy names.
 	From string
 	// Store is the folder for the stored files and the trees of all runs. Required.
 	Store string
@@ -111,7 +112,6 @@ type Tree struct {
 	repo    bool     // From is in a git repository
 	modules []string // submodules that have files
 	left    []string // what the last snapshot has left out: see [Tree.LeftOut]
-	outside []string // other repositories outside of the folder; known while the tree is made
 	room    string   // the folder of the run
 	place   string   // the folder of its tree: room, or one outside of the store
 	store   string   // the bare repository
