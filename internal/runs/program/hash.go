@@ -41,9 +41,9 @@ func (p *Program) Hash(def *definition.Definition, root string) string {
 // HashLines returns a hash of a text and of the files that command lines name which start in the folder root, as [Program.Hash]
 // does, and these files as [Scripts] returns them.
 func HashLines(text, root string, lines ...string) (hash string, files []string) {
-	named := make(map[string]bool)
-	addFiles(named, root, "", lines)
-	files = slices.Sorted(maps.Keys(named))
+	f := newFinder(root)
+	f.command("", lines)
+	files = f.sorted()
 	h := sha256.New()
 	fmt.Fprintf(h, "%q\n", text)
 	writeFiles(h, root, files)
@@ -57,25 +57,19 @@ func writeFiles(w io.Writer, root string, files []string) {
 	}
 }
 
-// addFiles adds the files that the words of a command name, which starts in a folder of root.
-func addFiles(files map[string]bool, root, dir string, args []string) {
-	for _, arg := range args {
-		for _, word := range append(words(arg), arg) {
-			for _, file := range filesIn(root, dir, word) {
-				files[file] = true
-			}
-		}
-	}
-}
-
 // Scripts returns the files that the programs of a definition name: see [Program.Hash]. The paths are relative to root,
-// sorted, and may lead out of it.
+// sorted, and may lead out of it. For placeholders it looks at 100,000 entries of folders at most.
 func Scripts(def *definition.Definition, root string) []string {
-	files := make(map[string]bool)
-	add := func(dir string, args []string) { addFiles(files, root, dir, args) }
+	f := newFinder(root)
+	for _, in := range def.Inputs {
+		f.choices[in.Name] = in.Choices
+	}
+	for key, shape := range def.Shapes {
+		f.choices[key] = shape.Choices
+	}
 	if w := def.Workspace; w != nil {
-		add("", w.Setup)
-		add("", w.Filters)
+		f.command("", w.Setup)
+		f.command("", w.Filters)
 	}
 	for a := range def.Root.All {
 		dir := ""
@@ -83,11 +77,11 @@ func Scripts(def *definition.Definition, root string) []string {
 			dir = a.Command.Dir
 		}
 		for _, prog := range a.Programs() {
-			add("", prog.Args)
-			add(dir, prog.Args)
+			f.command("", prog.Args)
+			f.command(dir, prog.Args)
 		}
 	}
-	return slices.Sorted(maps.Keys(files))
+	return f.sorted()
 }
 
 // words splits what may be code for a shell. A placeholder stays part of its word, and its name is a word, too.
@@ -106,52 +100,151 @@ func words(code string) []string {
 // placeholder matches a placeholder of a template.
 var placeholder = lazyregexp.New(`\{\{[^{}]*\}\}`)
 
-// mostParts is how many parts of a path the value of a placeholder is tried with.
-const mostParts = 3
+// Limits of what a definition can make a finder do.
+const (
+	mostParts   = 3       // parts of a path that the value of a placeholder is tried with
+	mostEntries = 100_000 // entries of folders that are looked at
+	mostValues  = 1000    // combinations of choices that a word is tried with
+)
 
-// filesIn returns the paths, relative to root, of the files that a word of a command can name, which starts in a folder of root: one at
-// most, unless the folder or the word has placeholders. A word that is nothing but a placeholder names no file of the definition.
-func filesIn(root, dir, word string) (files []string) {
-	word, dir = filepath.FromSlash(word), filepath.FromSlash(dir)
-	open := placeholder().MatchString(word) || placeholder().MatchString(dir)
-	if !open {
-		if file := fileIn(root, dir, word); file != "" {
-			files = append(files, file)
+// finder finds the files that words of commands can name.
+type finder struct {
+	root    string
+	choices map[string][]string // by the names of placeholders
+	left    int                 // how many more entries of folders are looked at
+	tried   map[[2]string]bool  // folders of commands with words
+	files   map[string]bool
+}
+
+func newFinder(root string) *finder {
+	return &finder{root: root, choices: make(map[string][]string), left: mostEntries, tried: make(map[[2]string]bool),
+		files: make(map[string]bool)}
+}
+
+// sorted returns the paths of the files, relative to the root.
+func (f *finder) sorted() []string { return slices.Sorted(maps.Keys(f.files)) }
+
+// command adds the files that the words of a command can name, which starts in a folder of the root.
+func (f *finder) command(dir string, args []string) {
+	for _, arg := range args {
+		for _, word := range append(words(arg), arg) {
+			f.word(filepath.FromSlash(dir), filepath.FromSlash(word))
 		}
-		return files
 	}
-	if placeholder().ReplaceAllString(filepath.Base(word), "") == "" {
-		return nil
+}
+
+func (f *finder) file(dir, word string) {
+	if file := fileIn(f.root, dir, word); file != "" {
+		f.files[file] = true
 	}
-	if filepath.IsAbs(word) { // fs.Glob knows the files below root
-		rel, err := filepath.Rel(root, word)
+}
+
+// word adds the files that a word can name: one at most, unless the folder or the word has placeholders. A placeholder has its
+// choices, and any value of a few parts, because it can belong to something else with the same name. A word that is nothing but
+// placeholders names no file of the definition without choices.
+func (f *finder) word(dir, word string) {
+	at := [2]string{dir, word}
+	if f.tried[at] {
+		return
+	}
+	f.tried[at] = true
+	names := placeholder().FindAllString(dir+word, -1)
+	if len(names) == 0 {
+		f.file(dir, word)
+		return
+	}
+	f.chosen(dir, word, names)
+	if strings.Trim(placeholder().ReplaceAllString(word, ""), "./"+string(filepath.Separator)) == "" {
+		return
+	}
+	if filepath.IsAbs(word) { // what is outside of the root belongs to the machine
+		rel, err := filepath.Rel(f.root, word)
 		if err != nil || !filepath.IsLocal(rel) {
-			return nil
+			return
 		}
 		word = rel
 	} else {
 		word = filepath.Join(dir, word)
 	}
-	for parts := range mostParts {
-		stars := strings.Repeat("*"+string(filepath.Separator), parts) + "*"
-		var pattern strings.Builder
-		for i, literal := range placeholder().Split(word, -1) {
-			if i > 0 {
-				pattern.WriteString(stars)
-			}
-			if filepath.Separator == '/' { // elsewhere a pattern has no escapes
-				literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(literal)
-			}
-			pattern.WriteString(literal)
+	f.walk(placeholder().Split(filepath.ToSlash(word), -1))
+}
+
+// chosen adds the files that a word names with the choices of its placeholders, if all of them have some.
+func (f *finder) chosen(dir, word string, names []string) {
+	slices.Sort(names)
+	values := [][]string{nil} // old and new texts for a replacer
+	for _, name := range slices.Compact(names) {
+		choices := f.choices[strings.TrimSpace(strings.Trim(name, "{}"))]
+		if len(values)*len(choices) > mostValues {
+			return
 		}
-		names, _ := fs.Glob(os.DirFS(root), filepath.ToSlash(pattern.String()))
-		for _, name := range names {
-			if file := fileIn(root, "", name); file != "" {
-				files = append(files, file)
+		var more [][]string
+		for _, v := range values {
+			for _, c := range choices {
+				more = append(more, append(slices.Clone(v), name, filepath.FromSlash(c)))
 			}
+		}
+		values = more
+	}
+	for _, v := range values {
+		r := strings.NewReplacer(v...)
+		f.file(r.Replace(dir), r.Replace(word))
+	}
+}
+
+// walk adds the files whose paths, relative to the root, have literals in this order, with anything between them. A folder with several
+// links to it is entered by one of them, so that the walk ends. Folders near the root come first.
+func (f *finder) walk(literals []string) {
+	start := path.Dir(literals[0] + "x")
+	depth := (mostParts - 1) * (len(literals) - 1)
+	for i, literal := range literals {
+		if depth += strings.Count(literal, "/"); i == 0 && start != "." {
+			depth -= strings.Count(start, "/") + 1
 		}
 	}
-	return files
+	entered := make(map[string]bool) // targets of links
+	for folders := []string{start}; len(folders) > 0 && depth >= 0; depth-- {
+		var next []string
+		for _, dir := range folders {
+			if info, err := os.Stat(filepath.Join(f.root, dir)); err != nil || !info.IsDir() { // a pipe cannot be read
+				continue
+			}
+			entries, _ := os.ReadDir(filepath.Join(f.root, dir))
+			for _, e := range entries {
+				if f.left--; f.left < 0 {
+					return
+				}
+				name := path.Join(dir, e.Name())
+				if !strings.HasPrefix(name, literals[0]) {
+					continue
+				}
+				if fits(name, literals) {
+					f.file("", name)
+				}
+				if e.Type()&fs.ModeSymlink != 0 {
+					target, err := filepath.EvalSymlinks(filepath.Join(f.root, name))
+					if err != nil || entered[target] {
+						continue
+					}
+					entered[target] = true
+				} else if !e.IsDir() {
+					continue
+				}
+				next = append(next, name)
+			}
+		}
+		folders = next
+	}
+}
+
+// fits reports whether a path has literals in this order, with anything between them.
+func fits(name string, literals []string) bool {
+	name, found := strings.CutPrefix(name, literals[0])
+	rest := literals[1:]
+	for ; found && len(rest) > 1; rest = rest[1:] {
+		_, name, found = strings.Cut(name, rest[0])
+	}
+	return found && (len(rest) == 0 && name == "" || len(rest) == 1 && strings.HasSuffix(name, rest[0]))
 }
 
 // fileIn returns the path of a file relative to root, if a word of a command that starts in a folder of root names one; else "".

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/refrain-dev/refrain/internal/runs/program"
@@ -68,6 +69,56 @@ sub_agents:
 		}
 		if err := os.WriteFile(file, []byte("first"), 0o600); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// A word of a command with placeholders names the files that it can become: with the choices of a placeholder, or with any value.
+// Links between folders make no files up, and do not hold the search up.
+func TestScriptsThatPlaceholdersName(t *testing.T) {
+	for text, want := range map[string][]string{
+		`[./tool, "scripts/{{kind}}"]`:                    {"scripts/a.sh", "scripts/b.sh", "scripts/deep/c.sh"},
+		`[./tool, "scripts/{{free}}"]`:                    {"scripts/a.sh", "scripts/b.sh", "scripts/deep/c.sh"},
+		`[./tool, "scripts/{{free}}/c.sh"]`:               {"scripts/deep/c.sh"},
+		`[./tool, "linked/{{free}}"]`:                     {"linked/a.sh", "linked/b.sh", "linked/deep/c.sh"},
+		`[./tool, "li{{free}}/b.sh"]`:                     {"linked/b.sh"},
+		`[./tool, "{{kind}}"]`:                            {"a.sh"},
+		`[./tool, "{{ kind }}"]` + "\ndir: \"{{where}}\"": {"a.sh", "scripts/a.sh", "scripts/b.sh"},
+		`[./tool, "{{free}}"]`:                            nil,
+		`[./tool, "./{{free}}/{{other}}"]`:                nil,
+		`[./tool, "../{{free}}/outside.sh"]`:              {"outside.sh", "xy0/outside.sh"},
+		`[./tool, "{{kind}}x{{kind}}y{{kind}}z"]`:         {"x-y-z", "xy0/x-y-z"},
+		`[./tool, "{{free}}x{{free}}y{{free}}z"]`:         {"x-y-z", "xy0/x-y-z"},
+	} {
+		root := filepath.Join(t.TempDir(), "project")
+		for _, name := range []string{"a.sh", "outside.sh", "scripts/a.sh", "scripts/b.sh", "scripts/deep/c.sh", "x-y-z"} {
+			file := filepath.Join(root, name)
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Symlink("scripts", filepath.Join(root, "linked")); err != nil {
+			t.Skip(err)
+		}
+		for i := range 20 {
+			if err := os.Symlink(".", filepath.Join(root, "xy"+strconv.Itoa(i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		file := filepath.Join(root, "build.yaml")
+		if err := os.WriteFile(file, []byte("name: build\nstate: {kind: a.sh}\nshapes: {kind: {choices: [a.sh, b.sh]}}\n"+
+			"inputs:\n  where: {choices: [., scripts], default: scripts}\n  free: {pattern: \".*\"}\n  other: {pattern: \".*\"}\ncommand: "+text+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		def, err := new(program.Program).Read(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := program.Scripts(def, root); !slices.Equal(got, want) {
+			t.Errorf("%s names %q, and not %q", text, got, want)
 		}
 	}
 }
