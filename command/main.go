@@ -92,6 +92,7 @@ func do(ctx context.Context, e *term.Env, opts []Option) *term.Exit {
 	e.Stdout, e.Stderr = term.Readable(e.Stdout), term.Readable(e.Stderr)
 	c := o.config
 	e.Ctx, e.Code, e.Cluster, e.Around, e.Began = ctx, o.code, c.Cluster, c.Around, c.Began
+	e.Code.Refrain, _ = os.Executable() // without it, PATH decides
 	e.Keeps = term.Services{Sessions: c.SessionService, Files: c.ArtifactService, Memory: c.MemoryService, Plugins: c.PluginConfig}
 	if c.Args != nil {
 		e.Args = c.Args

@@ -34,6 +34,9 @@ type BuildConfig struct {
 	Store string
 	// Copies is the folder in which workspaces make their trees; see workspace.Config. Empty means the folder .refrain in Root.
 	Copies string
+	// Refrain is the file of the program that a command starts whose program is called refrain, such as the steps that
+	// refrain loop writes. Empty means that the command looks for refrain in PATH, as a command on another machine does.
+	Refrain string
 	// Limits replace those of the file. Build uses MaxIterations and Timeout.
 	Limits
 	// Model opens a model by its name. Build calls it once for each name, with its own context. Nil

@@ -516,6 +516,9 @@ func commandConfig(a *Agent, base taskagent.Config, cfg BuildConfig) taskagent.C
 	c := *a.Command
 	c.Config, c.Withhold, c.Root, c.Around = base, cfg.withhold, cfg.Root, cfg.workspace
 	c.Shapes, c.Parameters = a.places()
+	if cfg.Refrain != "" && base.Elsewhere.Name == "" && len(c.Args) > 0 && c.Args[0] == "refrain" {
+		c.Args = append([]string{cfg.Refrain}, c.Args[1:]...)
+	}
 	if c.CLI != nil && cfg.Permissions != "" {
 		cli := *c.CLI
 		cli.Permissions, c.CLI = cfg.Permissions, &cli

@@ -365,13 +365,9 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 			return nil, fmt.Errorf("--agent-command %s: %w", f.wrapper, err)
 		}
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
 	var count, read []string
 	if f.countsTests() {
-		count = []string{self, countTests}
+		count = []string{refrain, countTests}
 	}
 	if f.file != "" && f.file != "-" {
 		file, err := filepath.Abs(f.file)
@@ -379,7 +375,7 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 			return nil, fmt.Errorf("-p: %w", err)
 		}
 		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
-			read = []string{self, readPrompt, file}
+			read = []string{refrain, readPrompt, file}
 		}
 	}
 	text, err := codingloop.Definition(&codingloop.Config{

@@ -58,3 +58,30 @@ func TestLoopWithoutItsLog(t *testing.T) {
 		t.Errorf("%v: %s", err, said)
 	}
 }
+
+// The steps that are verbs of this program name no file, so that the definition runs on after the program has moved.
+func TestStepsOfALoopFindTheProgram(t *testing.T) {
+	a := newTyping(t)
+	a.coder()
+	a.put("moved", "#!/bin/sh\necho \"$1\" >>verbs\ncase $1 in count-tests) echo '{\"passed\":1,\"failed\":0,\"skipped\":0}' ;; read-prompt) cat ;; esac\n")
+	a.put("PROMPT.md", "hi")
+	if err := os.Chmod("moved", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	moved, err := filepath.Abs("moved")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.env.Code.Refrain = moved
+	if said, err := a.loops("-p", "PROMPT.md", "--until", "test -e asked", "--max", "1", "--progress", "plain", "--write", "kept.yaml"); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	if verbs, _ := os.ReadFile("verbs"); string(verbs) != "read-prompt\ncount-tests\n" {
+		t.Errorf("verbs %q", verbs)
+	}
+	text, _ := os.ReadFile("kept.yaml")
+	if self, err := os.Executable(); err != nil || strings.Contains(string(text), self) || strings.Contains(string(text), moved) ||
+		strings.Count(string(text), "- refrain\n") != 2 {
+		t.Errorf("the definition names a file of the program: %v\n%s", err, text)
+	}
+}

@@ -24,6 +24,10 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/testscan"
 )
 
+// refrain is the program of the steps that are hidden commands. A definition with it runs wherever this program is: see
+// definition.BuildConfig.
+const refrain = "refrain"
+
 // NewPlanStep makes the hidden command whose verbs are steps of the definition of refrain loop --plan. What a step decides is its
 // output, so it is in the log of the run.
 func NewPlanStep(e *term.Env) *cobra.Command {
@@ -251,15 +255,11 @@ func (f *loopFlags) tasks() (*codingloop.Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--plan: %w", err)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("--plan: %w", err)
-	}
 	next := p.Next(plan.Progress{}, f.until)
 	if f.planOver = next.Open == 0; !f.bounded {
 		f.most = max(1, tries*next.Open)
 	}
-	out := &codingloop.Plan{Step: []string{self, "plan-step"}, File: file, Copy: filepath.ToSlash(name), Tries: tries, OnFailure: f.onTaskFailure}
+	out := &codingloop.Plan{Step: []string{refrain, "plan-step"}, File: file, Copy: filepath.ToSlash(name), Tries: tries, OnFailure: f.onTaskFailure}
 	marks := p.Marks(plan.Progress{})
 	for _, t := range p.Tasks {
 		script := cmp.Or(t.Check, p.Check)

@@ -17,6 +17,8 @@ import (
 type Code struct {
 	// Name is the name of the program; empty means refrain.
 	Name string
+	// Refrain is that of definition.BuildConfig.
+	Refrain string
 	// Tools, Toolsets, Agents and Callbacks have the same meaning as in definition.BuildConfig.
 	Tools     []tool.Tool
 	Toolsets  []tool.Toolset
@@ -42,7 +44,7 @@ func Text(text string) Source {
 
 // Into adds the Go code to a build config.
 func (c *Code) Into(cfg *definition.BuildConfig) {
-	cfg.Tools, cfg.Toolsets, cfg.Agents, cfg.Callbacks = c.Tools, c.Toolsets, c.Agents, c.Callbacks
+	cfg.Refrain, cfg.Tools, cfg.Toolsets, cfg.Agents, cfg.Callbacks = c.Refrain, c.Tools, c.Toolsets, c.Agents, c.Callbacks
 }
 
 // Describe sets the description of an agent.
