@@ -56,6 +56,7 @@ type loopFlags struct {
 	conversation               string
 	maxTurns, retry            int
 	noDefaults                 bool
+	origins                    map[string]string // the files that have set flags, by the flags
 	noProgress                 string
 	timeout, idle              time.Duration
 }
@@ -158,7 +159,7 @@ repeated output stopped the loop.`,
 			}
 			text, err := f.definition(e, args)
 			if err != nil {
-				return term.UsageError(err)
+				return term.UsageError(f.traced(err))
 			}
 			if err := checkGrace(f.run.grace); err != nil {
 				return err

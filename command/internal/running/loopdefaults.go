@@ -6,14 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/command/internal/trust"
 	"github.com/refrain-dev/refrain/internal/runs/program"
@@ -38,6 +41,9 @@ var withDefault = []string{"acp", "agent-command", "allow", argsKey, "branch", "
 
 // ofProgram lists the flags that belong to the program of the coding agent: who chooses another one chooses them too.
 var ofProgram = []string{"acp", "agent-command", argsKey, "cli", "inherit", "max-turns", "model"}
+
+// ofBranch lists the flags that need a branch: who chooses no branch chooses none of them.
+var ofBranch = []string{"copy", "protect", "setup", "squash"}
 
 // readDefaults sets the flags that are not given from the files with flags: that of the folder, and that of the user. The one of the folder
 // counts only if the user has written it, or accepted it, because it may have come with a cloned repository.
@@ -201,6 +207,24 @@ func (f *loopFlags) setDefaults(fl *pflag.FlagSet, name string, text []byte, pro
 	if given("permissions") {
 		without = append(without, "allow")
 	}
+	if given("allow") {
+		without = append(without, "permissions")
+	}
+	if given("agent-command") {
+		without = append(without, "acp")
+	}
+	if f.run.detach {
+		without = append(without, "notify-command")
+	}
+	if given("cli") && (&taskagent.CLI{Program: f.cli}).PricedAs() != "" {
+		without = append(without, "budget-cost")
+	}
+	planned := given("plan") || slices.ContainsFunc(flags, func(flag fileFlag) bool {
+		return flag.name == "plan" && !slices.Contains(without, "plan")
+	})
+	if given("branch") && f.branch == "" && !planned { // a plan has a branch of its own
+		without = append(without, ofBranch...)
+	}
 	for _, flag := range flags {
 		if slices.Contains(without, flag.name) {
 			continue
@@ -211,9 +235,28 @@ func (f *loopFlags) setDefaults(fl *pflag.FlagSet, name string, text []byte, pro
 			} else if err := fl.Set(flag.name, v.Value); err != nil {
 				return fmt.Errorf("%s:%d: %w", name, v.Line, err)
 			}
+			if f.origins == nil {
+				f.origins = make(map[string]string)
+			}
+			f.origins[flag.name] = name
 		}
 	}
 	return nil
+}
+
+// traced adds to an error about flags which files have set them.
+func (f *loopFlags) traced(err error) error {
+	var from []string
+	for _, flag := range slices.Sorted(maps.Keys(f.origins)) {
+		field := strings.ReplaceAll(flag, "-", "_") // in an error about the definition
+		if regexp.MustCompile(`(--` + flag + `|^` + field + `)([^-\w]|$)`).MatchString(err.Error()) {
+			from = append(from, "--"+flag+" is from "+f.origins[flag])
+		}
+	}
+	if from == nil {
+		return err
+	}
+	return fmt.Errorf("%w (%s; leave it out with --no-defaults)", err, strings.Join(from, ", "))
 }
 
 // isDefaults reports whether a name is that of a file with flags of refrain loop.

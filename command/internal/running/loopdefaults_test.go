@@ -269,3 +269,38 @@ func TestFlagsAreAcceptedInOneFolderWithTheirScripts(t *testing.T) {
 	fill()
 	refused("the flags of another folder")
 }
+
+// A flag of the command line counts more than one of a file that does not go with it. An error about a flag of a file names the file.
+func TestGivenFlagsReplaceThoseThatDoNotGoWithThem(t *testing.T) {
+	a := newTyping(t)
+	own := userDefaults(a.env.Getenv)
+	for _, tt := range []struct {
+		file string
+		args []string
+		want string // part of the error; "" for none
+	}{
+		{"notify-command: mail me", []string{"--detach"}, ""},
+		{"budget-cost: 5", []string{"--cli", "codex"}, ""},
+		{"budget-cost: 5\ncli: codex", nil, "(--budget-cost is from " + own + "; leave it out with --no-defaults)"},
+		{"branch: fix\nprotect: ['*_test.go']\nsetup: npm ci\ncopy: .env\nsquash: true", []string{"--branch", ""}, ""},
+		{"protect: '*_test.go'", nil, "--protect is from " + own},
+		{"permissions: all", []string{"--allow", "npm test"}, ""},
+		{"acp: gemini --acp", []string{"--agent-command", "my-claude"}, ""},
+		{"max-turns: 3\ncli: codex", nil, "--cli is from " + own},
+	} {
+		a.put(own, tt.file)
+		f, err := a.flags(append(tt.args, "--until", "true")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.definition(a.env, []string{"x"})
+		if tt.want == "" && err != nil && !strings.Contains(err.Error(), "there is no program") || tt.want != "" && (err == nil ||
+			!strings.Contains(f.traced(err).Error(), tt.want)) {
+			t.Errorf("%s, %q: %v", tt.file, tt.args, err)
+		}
+	}
+	a.put(own, "protect: '*_test.go'\nplan: PLAN.md")
+	if f, err := a.flags("--branch", ""); err != nil || f.protect == nil { // the plan has a branch of its own
+		t.Errorf("%+v, %v", f, err)
+	}
+}
