@@ -154,7 +154,7 @@ func (f *finder) word(dir, word string) {
 		return
 	}
 	f.chosen(dir, word, names)
-	if strings.Trim(placeholder().ReplaceAllString(word, ""), "./"+string(filepath.Separator)) == "" {
+	if strings.Trim(filepath.ToSlash(placeholder().ReplaceAllString(word, "")), "./") == "" {
 		return
 	}
 	if filepath.IsAbs(word) { // what is outside of the root belongs to the machine
