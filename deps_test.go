@@ -24,8 +24,8 @@ const module = "github.com/refrain-dev/refrain"
 // floors is the layering of the house, from the ground to the roof. A package imports packages of lower
 // floors and, on its own floor, its kin: packages whose paths begin with the same name. Two rooms side by
 // side on one floor never import each other. Below internal each
-// room is a family, but for seal, which is session's, and web, which is server's. "x/..." is x and all below it; where several patterns fit a
-// package, the longest one counts. Test files are exempt.
+// room is a family, but for seal, which is session's, and web, which is server's. "x/..." is x and all below it; where
+// several patterns fit a package, the longest one counts. Test files are exempt.
 //
 // Agents and tools are one kin, as in ADK: a tool names agents, and an agent names tools.
 const floors = `

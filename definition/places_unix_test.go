@@ -63,7 +63,8 @@ func quotedList(args []string) string {
 	return string(b)
 }
 
-// attacks ran a text as code, or read a file of the machine, without unsafe, before text needed a declared shape. Each leaves the file "pwned", or prints it.
+// attacks ran a text as code, or read a file of the machine, without unsafe, before text needed a declared shape. Each
+// leaves the file "pwned", or prints it.
 var attacks = []struct {
 	args  []string
 	more  string // fields of the step

@@ -55,7 +55,7 @@ func (p *Plan) Held() Budget {
 
 // limit is one limit of a budget, and how much of it is used.
 type limit struct {
-	unit        Unit // "" means that there is no such limit
+	unit        Unit // "" means that the plan has no limit of this kind
 	used, limit float64
 	whole       float64 // limit plus what is kept for the finalizer
 }

@@ -45,7 +45,7 @@ func ACPKeeps(program string) string {
 // conversationKey returns the state key of an agent's conversation.
 func conversationKey(agent string) string { return drive.KeyPrefixConversation + agent }
 
-// conversation is the value of a conversationKey. The zero value means that there is none.
+// conversation is the value of a conversationKey. The zero value stands for no conversation.
 type conversation struct {
 	ID    string `json:"session"`
 	Asked string `json:"asked,omitempty"` // with ACP, a hash of the prompts in it

@@ -11,8 +11,8 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// approaches are worlds in which a change makes a version of the same approach better or worse, or, one time in ten, tries another one. Each
-// approach has a best that it can reach, of 10. An approach is drawn by its number, from 0.
+// approaches are worlds in which a change makes a version of the same approach better or worse, or, one time in ten, tries
+// another one. Each approach has a best that it can reach, of 10. An approach is drawn by its number, from 0.
 var approaches = []struct {
 	name string
 	draw func(number int, r *rand.Rand) float64

@@ -105,7 +105,7 @@ var updateSuite = flag.Bool("update", false, "write the list of CEL's conformanc
 const differs = "testdata/conformance-differs.txt"
 
 const reasons = `# Tests of CEL's conformance suite, in scope, whose result differs here. The reasons:
-# a division by zero is an error for every kind of number, so that there is no NaN and no infinity
+# a division by zero is an error for every kind of number, and gives no NaN and no infinity
 # the result becomes JSON, where bytes are a text
 # a place outside a text, a key of an optional null and the milliseconds of a duration are as cel-go has them
 `

@@ -10,15 +10,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// diary writes what a run with a coding agent does to a file that a person can follow: each message and tool call of the agent, the last lines
-// that a command prints, waits, and the cost so far. A nil diary writes nothing. Its errors end no run.
+// diary writes what a run with a coding agent does to a file that a person can follow: each message and tool call of the
+// agent, the last lines that a command prints, waits, and the cost so far. A nil diary writes nothing. Its errors end no run.
 type diary struct {
 	file   io.WriteCloser
 	spends func() string // the cost so far; "" if it is unknown
@@ -117,14 +116,7 @@ func (d *diary) finished(req Request, res result) {
 	if d == nil {
 		return
 	}
-	d.line(res.at, summary(req, res))
-	for _, f := range res.findings {
-		d.line(res.at, term.Note(f))
-	}
-	for _, s := range res.next {
-		d.line(res.at, s)
-	}
-	if res.used != nil {
-		d.line(res.at, res.used.String())
+	for _, line := range closing(req, res) {
+		d.line(res.at, line)
 	}
 }

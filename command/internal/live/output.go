@@ -208,17 +208,23 @@ func runningText(at session.Address, iteration int) string {
 	return string(at)
 }
 
+// closing returns the lines about the end of a run: its summary, the findings, what to do next, and what was used.
+func closing(req Request, res result) []string {
+	lines := []string{summary(req, res)}
+	for _, f := range res.findings {
+		lines = append(lines, term.Note(f))
+	}
+	lines = append(lines, res.next...)
+	if res.used != nil {
+		lines = append(lines, res.used.String())
+	}
+	return lines
+}
+
 func (p *plain) finished(req Request, res result) error {
 	p.close()
-	p.line(res.at, summary(req, res))
-	for _, f := range res.findings {
-		p.line(res.at, term.Note(f))
-	}
-	for _, s := range res.next {
-		p.line(res.at, s)
-	}
-	if res.used != nil {
-		p.line(res.at, res.used.String())
+	for _, line := range closing(req, res) {
+		p.line(res.at, line)
 	}
 	if answer := strings.TrimRight(res.answer, "\n"); answer != "" {
 		if _, err := fmt.Fprintln(term.Exactly(p.out), answer); err != nil {

@@ -41,16 +41,16 @@ type notice struct {
 // notifyTime limits the command of --notify-command.
 const notifyTime = 10 * time.Second
 
-// events are the events of a notice, by exit code.
-var events = map[int]string{term.ExitLimit: "limit", term.ExitWaits: "waiting", term.ExitInterrupted: "interrupted"}
+// exitEvents lists the events of a notice by exit code.
+var exitEvents = map[int]string{term.ExitLimit: "limit", term.ExitWaits: "waiting", term.ExitInterrupted: "interrupted"}
 
-// stands are the events of a notice by the status of the run, if this process ends with exit code 0: another process may drive the run by
-// then. A run that is running has no event.
-var stands = map[string]string{string(mark.RunRunning): "", string(mark.RunCompleted): "completed", string(mark.RunWaiting): "waiting",
+// statusEvents lists the events of a notice by the status of the run, if this process ends with exit code 0: another
+// process may drive the run by then. A run that is running has no event.
+var statusEvents = map[string]string{string(mark.RunRunning): "", string(mark.RunCompleted): "completed", string(mark.RunWaiting): "waiting",
 	string(mark.RunIsPaused): "waiting"}
 
-// notify tells the command of --notify-command how a run has ended. Its failure is said, and changes nothing. It does nothing if there is no
-// run. It says so if the run goes on in another process, which does not know the command.
+// notify tells the command of --notify-command how a run has ended. It reports a failure of the command, which changes nothing. It does
+// nothing if there is no run. It says so if the run goes on in another process, which does not know the command.
 func (f *loopFlags) notify(ctx context.Context, e *term.Env, ended error) {
 	if f.notifier == "" {
 		return
@@ -69,14 +69,14 @@ func (f *loopFlags) notify(ctx context.Context, e *term.Env, ended error) {
 	text, err := json.Marshal(n)
 	if err == nil {
 		cmd := exec.CommandContext(ctx, "sh", "-c", f.notifier)
-		said := &limited.Tail{Most: 1000}
-		cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = child.Inheritance{}.Environ(), bytes.NewReader(append(text, '\n')), said, said
+		output := &limited.Tail{Most: 1000}
+		cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = child.Inheritance{}.Environ(), bytes.NewReader(append(text, '\n')), output, output
 		cmd.WaitDelay = time.Second
 		procgroup.Lead(cmd)
 		if err = cmd.Start(); err == nil {
 			err = cmd.Wait()
 			_ = procgroup.Kill(cmd.Process)
-			if text := brief.Line(child.Secrets(cmd.Env).StrikeWhole(said.String()), 200); err != nil && text != "" {
+			if text := brief.Line(child.Secrets(cmd.Env).StrikeWhole(output.String()), 200); err != nil && text != "" {
 				err = fmt.Errorf("%w: %s", err, text)
 			}
 		}
@@ -121,8 +121,8 @@ func (f *loopFlags) noticeOf(ctx context.Context, e *term.Env, ended error) (*no
 		n.ExitCode = term.ExitFailed
 	}
 	known := false
-	if n.Event, known = events[n.ExitCode]; n.ExitCode == term.ExitOK {
-		n.Event, known = stands[n.Status]
+	if n.Event, known = exitEvents[n.ExitCode]; n.ExitCode == term.ExitOK {
+		n.Event, known = statusEvents[n.Status]
 	}
 	if !known {
 		n.Event = "failed"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testscan counts the tests that the files of a folder declare, and those that are marked as skipped, without running them. It knows the
-// usual forms of Go, Python, JavaScript, TypeScript, Rust, Java, Kotlin, C#, Ruby and PHP, and counts by lines, so that a test in a comment
-// does not count.
+// Package testscan counts the tests that the files of a folder declare, and those that are marked as skipped, without
+// running them. It knows the usual forms of Go, Python, JavaScript, TypeScript, Rust, Java, Kotlin, C#, Ruby and PHP, and
+// counts by lines, so that a test in a comment does not count.
 package testscan
 
 import (

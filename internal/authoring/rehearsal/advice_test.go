@@ -84,8 +84,8 @@ func definitions(t *testing.T) []string {
 }
 
 // Every example and every template ends with stand-ins in each way in which it
-// can, of none without a workspace a rehearsal has to say that it does not know, and what it advises is lines that can be added: with them in the file the
-// fault is caught, or caught sooner. The short form adds them to every third file.
+// can, of none without a workspace a rehearsal has to say that it does not know, and what it advises is lines that can be
+// added: with them in the file the fault is caught, or caught sooner. The short form adds them to every third file.
 func TestAdviceCanBeTaken(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

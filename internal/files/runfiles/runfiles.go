@@ -57,8 +57,8 @@ type Result struct {
 // hash of the files; base is the hash of the files that protect and limits compare with, if it is not the
 // start; lines is how many lines differ from that; protected names the files that the step protected_by was
 // not allowed to change; left_out names git repositories inside the files, which
-// are not stored; commit is the last commit of [Work].Commit; run is the run that the tree belongs to; result says where the files of the result
-// went; kept is the branch whose files the last parallel agent with keep_best has kept.
+// are not stored; commit is the last commit of [Work].Commit; run is the run that the tree belongs to; result says where
+// the files of the result went; kept is the branch whose files the last parallel agent with keep_best has kept.
 const Key = "workspace"
 
 // KeyOf returns the state key of the files of a branch: those on which a sub-agent of a parallel

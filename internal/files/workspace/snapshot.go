@@ -145,8 +145,8 @@ func (t *Tree) fits(ctx context.Context) error {
 	return nil
 }
 
-// innerGit returns the part of a name up to the first folder or file that git takes for a repository in some file systems, such as a/.GIT of
-// a/.GIT/config; "" without one.
+// innerGit returns the part of a name up to the first folder or file that git takes for a repository in some file systems,
+// such as a/.GIT of a/.GIT/config; "" without one.
 func innerGit(name string) string {
 	for i, part := range strings.Split(name, "/") {
 		if strings.EqualFold(part, ".git") {
@@ -187,7 +187,8 @@ func (t *Tree) addAll(ctx context.Context) error {
 	}
 }
 
-// LeftOut lists what the last snapshot could not store: git repositories inside the tree, and folders that git would take for one, such as .GIT.
+// LeftOut lists what the last snapshot could not store: git repositories inside the tree, and folders that git would take
+// for one, such as .GIT.
 func (t *Tree) LeftOut() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

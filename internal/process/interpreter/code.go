@@ -197,8 +197,8 @@ func markProgram(name string, args []string, code []bool, first bool) {
 
 var number = lazyregexp.New(`^[0-9.]+[a-z]?$`)
 
-// markLetters marks the values of one long option, such as -filter for --filter, or of options of one letter, beside them ("-cX") and after them ("-c", "X"), and what begins with
-// "+", which less and more read as a command.
+// markLetters marks the values of one long option, such as -filter for --filter, or of options of one letter, beside them
+// ("-cX") and after them ("-c", "X"), and what begins with "+", which less and more read as a command.
 func markLetters(letters string, args []string, code []bool) {
 	for i, arg := range args {
 		short, option := strings.CutPrefix(arg, "-")

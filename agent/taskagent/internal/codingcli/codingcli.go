@@ -280,7 +280,7 @@ func doing(verb, what string) string {
 	return verb + " " + what
 }
 
-// unknown returns an estimated usage of so many calls, at least one, for a program that does not report its usage.
+// unknown returns the estimated usage of a program that does not report its usage: the given number of calls, at least one.
 func unknown(calls int) budget.Usage {
 	return budget.Usage{Calls: int64(max(1, calls)), Estimated: true}
 }
