@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package running
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/command/internal/plan"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/command/internal/testscan"
+)
+
+// readPrompt is the name of the hidden command that reads the prompt of -p again.
+const readPrompt = "read-prompt"
+
+// NewReadPrompt makes the hidden command that prints the prompt in a file, or its input, the prompt of before, if the file cannot be read.
+func NewReadPrompt(e *term.Env) *cobra.Command {
+	return &cobra.Command{
+		Use: readPrompt + " FILE", Hidden: true, Short: "Read the prompt of refrain loop again", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			text, err := io.ReadAll(e.Stdin)
+			if err != nil {
+				return term.Failure(err)
+			}
+			if now, err := promptIn(args[0]); err == nil {
+				text = now
+			}
+			_, err = e.Stdout.Write(text)
+			return err
+		},
+	}
+}
+
+// promptIn reads the prompt in a file.
+func promptIn(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > plan.MostText) {
+		err = fmt.Errorf("it is no file of text with at most %d bytes", plan.MostText)
+	}
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(name)
+	}
+	if err == nil {
+		err = isText(string(text))
+	}
+	if err == nil && strings.TrimSpace(string(text)) == "" {
+		err = errors.New("it is empty")
+	}
+	return text, err
+}
+
+// countTests is the name of the hidden command that counts tests.
+const countTests = "count-tests"
+
+// NewCountTests makes the hidden command that counts the tests which the files of the current folder declare. Its input is empty, or what
+// it printed before the loop. Its failure ends no loop.
+func NewCountTests(e *term.Env) *cobra.Command {
+	return &cobra.Command{
+		Use: countTests, Hidden: true, Short: "Count the tests in the current folder",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			counts := declared(cmd.Context())
+			var before map[string]int64
+			if err := json.NewDecoder(e.Stdin).Decode(&before); err == nil && before["broken"] == 0 {
+				counts["total_before"], counts["skipped_before"] = before["passed"]+before["skipped"], before["skipped"]
+			}
+			return json.NewEncoder(e.Stdout).Encode(counts)
+		},
+	}
+}
+
+// declared counts the tests of the current folder, in the form of tests: counts.
+func declared(ctx context.Context) map[string]int64 {
+	c, err := testscan.Scan(ctx, ".")
+	if err != nil {
+		return map[string]int64{"passed": 0, "failed": 0, "skipped": 0, "broken": 1}
+	}
+	return map[string]int64{"passed": max(0, c.Total-c.Skipped), "failed": 0, "skipped": c.Skipped}
+}
+
+// testsBefore returns what [NewCountTests] prints in the current folder.
+func testsBefore(ctx context.Context) string {
+	text, _ := json.Marshal(declared(ctx)) // numbers can always be encoded
+	return string(text)
+}
