@@ -18,7 +18,7 @@ func Code(args []string) []bool {
 			continue // the name that sh -c CODE NAME gives to its code
 		} else if f != nil && (!f.first || i == 0 || args[i-1] == "--") {
 			f.code(args[i+1:], code[i+1:])
-			if name == "deno" || name == "bun" {
+			if runners[name] {
 				markProgram(name, args[i+1:], code[i+1:], i == 0)
 			}
 			if name == "deno" && i+1 < len(args) && args[i+1] == "eval" {
@@ -143,6 +143,9 @@ var codeLetters = map[string]string{
 	"guile": "ce", "elvish": "c", "nu": "c", "xonsh": "c", "rc": "c", "es": "c", "make": "E", "less": "", "more": "", "curl": "K",
 }
 
+// runners lists programs whose command run takes the name of a script.
+var runners = words("go deno bun")
+
 func words(list string) map[string]bool {
 	all := make(map[string]bool)
 	for name := range strings.FieldsSeq(list) {
@@ -162,7 +165,7 @@ func markProgram(name string, args []string, code []bool, first bool) {
 	if nth, all := wholly[name]; all && first {
 		markFrom(args, code, nth)
 	}
-	if (name == "go" || name == "deno" || name == "bun") && len(args) > 0 && args[0] == "run" {
+	if runners[name] && len(args) > 0 && args[0] == "run" {
 		for i, arg := range args[1:] {
 			if !strings.HasPrefix(arg, "-") {
 				code[i+1] = true
