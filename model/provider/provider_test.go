@@ -31,8 +31,8 @@ func ExampleOpen() {
 	_, err = provider.Open(context.Background(), "anthropic/claude-sonnet-4-5", noKeys)
 	fmt.Println(err)
 	// Output:
-	// model "openia/gpt-5-mini": no provider is called "openia"; there are anthropic, gemini, ollama, openai, scripted (did
-	// you mean "openai/gpt-5-mini"?) model "anthropic/claude-sonnet-4-5": anthropic needs a key: set ANTHROPIC_API_KEY
+	// model "openia/gpt-5-mini": no provider is called "openia"; there are anthropic, gemini, ollama, openai, scripted (did you mean "openai/gpt-5-mini"?)
+	// model "anthropic/claude-sonnet-4-5": anthropic needs a key: set ANTHROPIC_API_KEY
 }
 
 func env(vars map[string]string) provider.Getenv {
