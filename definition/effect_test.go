@@ -46,7 +46,7 @@ sub_agents:
 	for name, want := range map[string]agent.Effect{
 		"pay": agent.AtMostOnce, "look": agent.Pure, "count": agent.Transactional, "say": agent.Pure, "plain": "",
 	} {
-		if got := agent.Find(root, name).(interface{ Effect() agent.Effect }).Effect(); got != want {
+		if got := drive.TraitsOf(agent.Find(root, name), true).Effect; got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}

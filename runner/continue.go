@@ -199,6 +199,5 @@ func (r *Runner) keepsConversation(a agent.Agent) bool {
 
 // returnsConversation reports whether an agent asks a model, and can transfer the conversation to the agent above it.
 func returnsConversation(a agent.Agent) bool {
-	h, ok := a.(drive.Returner)
-	return ok && h.CanTransferToParent()
+	return drive.TraitsOf(a, true).TransfersToParent
 }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -26,7 +27,7 @@ type talker struct {
 }
 
 func (t talker) SubAgents() []agent.Agent           { return t.subs }
-func (t *talker) CanTransferToParent() bool         { return t.back }
+func (t *talker) Traits(bool) drive.Traits          { return drive.Traits{TransfersToParent: t.back} }
 func (t *talker) FindAgent(name string) agent.Agent { return agent.Find(t, name) }
 
 func talks(t testing.TB, name string, back bool, subs ...agent.Agent) *talker {

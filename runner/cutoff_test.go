@@ -24,7 +24,9 @@ import (
 // spender tells only at its end what it has used, as a coding agent does.
 type spender struct{ *drive.Base }
 
-func (spender) CutOff() budget.Usage { return budget.Usage{Calls: 1, Estimated: true} }
+func (spender) InterruptedUsage() budget.Usage { return budget.Usage{Calls: 1, Estimated: true} }
+
+func (spender) Used(*session.Event, budget.Prices) budget.Usage { return budget.Usage{} }
 
 // Each start of a coding agent that was killed counts, however often its run is killed.
 func TestEachStartThatWasCutOffCounts(t *testing.T) {

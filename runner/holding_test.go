@@ -201,7 +201,7 @@ func TestNothingIsHeldAcrossAnEffect(t *testing.T) {
 // computes is an agent that only computes, and runs what a test gives it.
 type computes struct{ *drive.Base }
 
-func (computes) Brief() bool { return true }
+func (computes) Traits(bool) drive.Traits { return drive.Traits{ComputesOnly: true} }
 
 // The end of a step that does more than compute is in the store before the next step computes: a
 // process that dies then would make the step again.

@@ -21,13 +21,9 @@ type tempMemo struct {
 func newTempMemo(tree *drive.Tree) *tempMemo {
 	m := &tempMemo{keys: make(map[string]bool)}
 	for _, name := range tree.Names() {
-		a, ok := tree.Find(name).(drive.StateReader)
-		if !ok {
-			continue
-		}
-		keys, all := a.Reads()
-		m.all = m.all || all
-		for _, k := range keys {
+		traits := drive.TraitsOf(tree.Find(name), true)
+		m.all = m.all || traits.ReadsAnyState
+		for _, k := range traits.ReadsState {
 			if strings.HasPrefix(k, session.KeyPrefixTemp) {
 				m.keys[k] = true
 			}

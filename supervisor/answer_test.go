@@ -44,7 +44,7 @@ func asks(t testing.TB, name string, deadline time.Duration) agent.Agent {
 
 type person struct{ *drive.Base }
 
-func (*person) Continues() bool { return true }
+func (*person) Traits(bool) drive.Traits { return drive.Traits{Continues: true} }
 
 // asked waits until a run asks something.
 func asked(t testing.TB, sup *supervisor.Supervisor, id string) []mark.Question {

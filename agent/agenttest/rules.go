@@ -49,6 +49,17 @@ func (s *suite) lazy() {
 	}
 }
 
+func (s *suite) sameTraits() {
+	traits := func() (all [2]drive.Traits) {
+		return [2]drive.Traits{drive.TraitsOf(s.agent, false), drive.TraitsOf(s.agent, true)}
+	}
+	before := traits()
+	s.mustRun(s.invoke(s.Context(), "same traits"))
+	if diff := cmp.Diff(before, traits()); diff != "" {
+		s.Errorf("Traits returns the same before and after a run: %s", diff)
+	}
+}
+
 func (s *suite) stamped() {
 	in := s.invoke(s.Context(), "stamped")
 	got := s.mustRun(in)

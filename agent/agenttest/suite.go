@@ -41,6 +41,8 @@ const (
 	Canceled Rule = "canceled"
 	// Independent: invocations at the same time do not disturb one another.
 	Independent Rule = "independent"
+	// SameTraits: what it declares about itself (see drive.Traits) does not change by a run.
+	SameTraits Rule = "same traits"
 )
 
 // TestAgent runs the suite. Each agent that newAgent makes must succeed when it
@@ -60,6 +62,7 @@ func TestAgent(t *testing.T, newAgent func(t *testing.T) agent.Agent, except ...
 		{CanceledBefore, (*suite).canceledBefore},
 		{Canceled, (*suite).canceled},
 		{Independent, (*suite).independent},
+		{SameTraits, (*suite).sameTraits},
 	}
 	for _, tt := range tests {
 		if slices.Contains(except, tt.rule) {

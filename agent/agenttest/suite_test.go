@@ -16,6 +16,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/agenttest"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -116,6 +117,7 @@ var defects = map[string]struct {
 			}
 		})
 	}},
+	"it changes its traits":              {agenttest.SameTraits, func(*testing.T) agent.Agent { return &fickle{} }},
 	"it starts before it is ranged over": {agenttest.Lazy, func(*testing.T) agent.Agent { return eager{} }},
 	"it hides its sub-agents":            {agenttest.Names, func(*testing.T) agent.Agent { return hiding{} }},
 	"it mixes up its invocations": {agenttest.Independent, func(t *testing.T) agent.Agent {
@@ -127,6 +129,21 @@ var defects = map[string]struct {
 			yield(ev, nil)
 		})
 	}},
+}
+
+// fickle waits after its first run, which it did not say.
+type fickle struct {
+	stranger
+	ran atomic.Bool
+}
+
+func (f *fickle) Traits(bool) drive.Traits { return drive.Traits{CanIdle: f.ran.Load()} }
+
+func (f *fickle) Run(agent.InvocationContext) iter.Seq2[*session.Event, error] {
+	return func(yield func(*session.Event, error) bool) {
+		f.ran.Store(true)
+		yield(says("hello"), nil)
+	}
 }
 
 type eager struct{ stranger }

@@ -34,8 +34,8 @@ func (p Place) QuestionIDOf(word string) string { return "q" + p.CallID()[len("c
 // [*agent.WaitingError] as the cause, and calls Ask again when it is resumed. After the
 // question's deadline Ask returns the question's default.
 //
-// ev is the event that asks; nil means one with the question's text. The agent must be a
-// [Continuer]. Ask returns an error for the agent to yield: [agent.ErrCannotAsk], or the cause
+// ev is the event that asks; nil means one with the question's text. The agent must
+// continue: see [Traits]. Ask returns an error for the agent to yield: [agent.ErrCannotAsk], or the cause
 // of a context that has ended.
 func (p Place) Ask(ev *session.Event, q mark.Question, yield func(*session.Event, error) bool) (*mark.Answer, error) {
 	inv := p.inv

@@ -199,7 +199,7 @@ func (s *loopStops) eventsAfter(loops []session.Address) (mark.Spans, error) {
 				ev.Mark.Kind != mark.KindDispatched {
 				continue
 			}
-			if ev.Mark.Kind == mark.KindDispatched || effectOf(s.tree.Find(ev.Address.Agent())) == agent.AtMostOnce {
+			if ev.Mark.Kind == mark.KindDispatched || TraitsOf(s.tree.Find(ev.Address.Agent()), true).Effect == agent.AtMostOnce {
 				return nil, fmt.Errorf("%s took place after %s and must not be done twice: fork the run at an "+
 					"earlier point, or start a new one", ev.Address, at)
 			}

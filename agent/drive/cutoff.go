@@ -49,12 +49,12 @@ func (r *stepRun) supersedeLast(last *stepRun, tree *Tree, drop func(int32)) (ag
 	case last.end == finished:
 		return false
 	case last.continuesAttempt(tree):
-		if s, ok := tree.Find(last.address.Agent()).(Spender); ok && last.end == running {
+		if s, ok := tree.Find(last.address.Agent()).(UsageReader); ok && last.end == running {
 			if last.interruptible {
 				last.interruptions++
 			}
 			for range last.interruptions { // otherwise a run that is killed each time would never reach its limit of calls
-				last.addUnaccounted(s.CutOff())
+				last.addUnaccounted(s.InterruptedUsage())
 			}
 		}
 		last.discardCancellation(drop)
@@ -62,8 +62,8 @@ func (r *stepRun) supersedeLast(last *stepRun, tree *Tree, drop func(int32)) (ag
 		return false
 	}
 	used := last.totalUsage()
-	if s, ok := tree.Find(last.address.Agent()).(Spender); ok && last.end == running && last.started && used == (budget.Usage{}) {
-		used = s.CutOff()
+	if s, ok := tree.Find(last.address.Agent()).(UsageReader); ok && last.end == running && last.started && used == (budget.Usage{}) {
+		used = s.InterruptedUsage()
 	}
 	r.addUnaccounted(used)
 	last.discard(drop)
@@ -85,13 +85,7 @@ func (r *stepRun) continuesAttempt(tree *Tree) bool {
 	if a == nil {
 		return false
 	}
-	return isContinuer(a) || len(a.SubAgents()) > 0
-}
-
-// isContinuer reports whether an agent continues after its last event: see [Place.Recorded].
-func isContinuer(a agent.Agent) bool {
-	c, ok := a.(Continuer)
-	return ok && c.Continues()
+	return TraitsOf(a, true).Continues || len(a.SubAgents()) > 0
 }
 
 // discard drops all events of a run.

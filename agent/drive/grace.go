@@ -27,11 +27,9 @@ func GraceAround(a agent.Agent, own time.Duration) time.Duration {
 	return max(own, longestEnd(a)) + time.Duration(waitDepth(a))*gracePerLevel
 }
 
-// longestEnd returns the longest time that an [Ender] in a's tree needs; 0 without one.
+// longestEnd returns the longest time that an agent in a's tree needs to end: see [Traits.EndsWithin].
 func longestEnd(a agent.Agent) (most time.Duration) {
-	if e, ok := a.(Ender); ok {
-		most = e.EndsWithin()
-	}
+	most = TraitsOf(a, true).EndsWithin
 	for _, sub := range a.SubAgents() {
 		most = max(most, longestEnd(sub))
 	}
@@ -50,14 +48,12 @@ func waitDepth(a agent.Agent) (most int) {
 	return most
 }
 
-// GraceOf returns the grace that a runner gives its root: [Grace], or longer if a [Waiter] in
-// the tree gives its own steps longer, or an [Ender] needs longer.
+// GraceOf returns the grace that a runner gives its root: [Grace], or longer if an agent in
+// the tree gives its own steps longer, or needs longer to end: see [Traits].
 func GraceOf(a agent.Agent, durable bool) time.Duration {
 	d := max(Grace, longestEnd(a))
-	if w, ok := a.(Waiter); ok {
-		if own := w.Grace(durable); own > 0 {
-			d = max(d, own+gracePerLevel)
-		}
+	if own := TraitsOf(a, durable).StepGrace; own > 0 {
+		d = max(d, own+gracePerLevel)
 	}
 	for _, sub := range a.SubAgents() {
 		d = max(d, GraceOf(sub, durable))
@@ -117,12 +113,11 @@ func (b *agentGoroutine) begin(s *Step, in *StepRun) {
 	s.loop = s.cfg.Loop.snapshot()
 }
 
-// isInline reports whether the agent can run in the goroutine of its caller: see [Inline]. An agent with sub-agents
+// isInline reports whether the agent can run in the goroutine of its caller: see [Traits.Inline]. An agent with sub-agents
 // cannot if the run has callbacks of plugins or an observer, because the steps below it call their code.
 func (s *Step) isInline() bool {
-	a, ok := s.cfg.Agent.(Inline)
 	run := s.parent.run
-	return ok && s.base.self != nil && s.base.hasNoCallbacks() && a.Inline(run.Marks) &&
+	return s.base.self != nil && s.base.hasNoCallbacks() && TraitsOf(s.cfg.Agent, run.Marks).Inline &&
 		(len(s.base.cfg.SubAgents) == 0 || run.Callbacks == nil && run.RunConfig.Observer == nil)
 }
 

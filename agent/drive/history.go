@@ -41,12 +41,10 @@ type History struct {
 	cache      map[any]any
 }
 
-// ReadsHistory reports whether one of the agents, or an agent below them, is a [HistoryReader]
-// that reads the history.
+// ReadsHistory reports whether one of the agents, or an agent below them, reads the history.
 func ReadsHistory(agents []agent.Agent) bool {
 	return slices.ContainsFunc(agents, func(a agent.Agent) bool {
-		r, ok := a.(HistoryReader)
-		return ok && r.ReadsHistory() || ReadsHistory(a.SubAgents())
+		return TraitsOf(a, true).ReadsHistory || ReadsHistory(a.SubAgents())
 	})
 }
 

@@ -24,7 +24,7 @@ type inline struct {
 	says bool
 }
 
-func (b *inline) Inline(bool) bool { return b.says }
+func (b *inline) Traits(bool) drive.Traits { return drive.Traits{Inline: b.says} }
 
 func newInline(t *testing.T, cfg agent.Config, says bool, run drive.Body) agent.Agent {
 	t.Helper()
@@ -39,7 +39,7 @@ func newInline(t *testing.T, cfg agent.Config, says bool, run drive.Body) agent.
 // embeds has a Run of its own: what the agent in it says of itself does not hold.
 type embeds struct{ agent.Agent }
 
-func (embeds) Inline(bool) bool { return true }
+func (embeds) Traits(bool) drive.Traits { return drive.Traits{Inline: true} }
 
 // goroutine is the name of the one that calls it, as "goroutine 7 ".
 func goroutine() string {

@@ -11,45 +11,75 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// An agent can implement the interfaces below, all of which are optional. They tell its caller
-// more about the agent than its name and its sub-agents do.
-type (
-	// Continuer is an agent that, in a resumed run, continues after its last event. All other
-	// agents that run no sub-agents start again. See [Place.Recorded].
-	Continuer interface{ Continues() bool }
+// Traits is what a caller must know of an agent before it runs it, beside the agent's name and its sub-agents. The zero
+// value suits most agents.
+type Traits struct {
+	// Effect is the agent's effect on the outside world; empty means [agent.Idempotent].
+	Effect agent.Effect
 
-	// Effector is an agent with an effect on the outside world. An agent that is no Effector has the effect
-	// [agent.Idempotent].
-	Effector interface{ Effect() agent.Effect }
+	// Continues reports that in a resumed run the agent continues after its last event. All other agents that run no
+	// sub-agents start again. See [Place.Recorded].
+	Continues bool
 
-	// Waiter is an agent that sets [StepConfig.Grace] for the steps that it runs. Grace returns that time; 0 means no
-	// grace. durable reports that the run writes marks.
-	Waiter interface {
-		Grace(durable bool) time.Duration
+	// ComputesOnly reports that the agent never waits. It ends soon and need not watch its context, and a durable run
+	// may store its events together with the next ones.
+	ComputesOnly bool
+
+	// RequestsFirst reports that the agent's first event in a run with marks is a mark.KindRequested, and that the
+	// agent only computes before that event.
+	RequestsFirst bool
+
+	// Inline reports that the agent can run in the goroutine of its caller, because it runs its sub-agents and no other
+	// code of users. A step with a grace then starts no goroutine for the agent, and the agent gives the grace to its
+	// own steps: see [Place.Grace].
+	Inline bool
+
+	// StepGrace is the agent's setting for [StepConfig.Grace] of the steps that it runs; 0 means no grace.
+	StepGrace time.Duration
+
+	// EndsWithin is how long the agent may take to end what it has started after its context has ended; 0 means that it
+	// ends at once. A step does not abandon the agent before that time.
+	EndsWithin time.Duration
+
+	// CanIdle reports that the agent may call [Place.WaitIdle].
+	CanIdle bool
+
+	// ReadsHistory reports that the agent reads [Loop.History]. A loop keeps its history only if an agent below it
+	// reads it.
+	ReadsHistory bool
+
+	// ReadsState has the state keys that the agent's decisions depend on. With ReadsAnyState they may depend on any key.
+	ReadsState    []string
+	ReadsAnyState bool
+
+	// TransfersToParent reports that the agent can transfer the conversation to the agent above it.
+	TransfersToParent bool
+}
+
+// A Describer is an agent that has traits. Traits returns the same for each call with the same argument. durable
+// reports that the run writes marks.
+type Describer interface{ Traits(durable bool) Traits }
+
+// TraitsOf returns the traits of an agent; the zero value for one that is no [Describer].
+func TraitsOf(a agent.Agent, durable bool) Traits {
+	if d, ok := a.(Describer); ok {
+		return d.Traits(durable)
 	}
+	return Traits{}
+}
 
-	// Inline is an agent that can run in the goroutine of its caller, because it runs its sub-agents and no other code
-	// of users. Inline reports whether this is so in a run that writes marks (durable) or not. A step with a grace
-	// then starts no goroutine for the agent, and the agent gives the grace to its own steps: see [Place.Grace].
-	Inline interface{ Inline(durable bool) bool }
-
-	// Ender is an agent that stops when its context ends, but needs up to EndsWithin to end what it has started. 0
-	// means that it ends at once. A step does not abandon such an agent before that time.
-	Ender interface{ EndsWithin() time.Duration }
-
-	// Rester is an agent that may call [Place.WaitIdle].
-	Rester interface{ Rests() bool }
-
-	// Brief is an agent that only computes. It never waits, so it ends soon and need not watch its context. A durable
-	// run may store its events together with the next ones.
-	Brief interface{ Brief() bool }
-
+// An agent can also implement the interfaces below, all of which are optional.
+type (
 	// Recaller is an agent that gets its own events of the run before the run is resumed.
 	Recaller interface{ Recall(*session.Event) }
 
-	// Meter is an agent that computes the usage of its recorded answers.
-	Meter interface {
+	// UsageReader is an agent that computes what its calls of models used. Used returns the usage of an event of the log;
+	// zero for an event that is no answer. InterruptedUsage returns the usage to count for an attempt whose process was
+	// killed and whose events have none, unless the attempt was resting then (see [Place.WaitIdle]); it is for agents
+	// that learn their usage only when the attempt ends.
+	UsageReader interface {
 		Used(*session.Event, budget.Prices) budget.Usage
+		InterruptedUsage() budget.Usage
 	}
 
 	// Reporter is an agent that can set state values which describe one of its calls. Compared returns such a value
@@ -58,15 +88,6 @@ type (
 	Reporter interface {
 		Compared(ev *session.Event, v any) any
 	}
-
-	// Spender is an agent that learns the usage of an attempt only when the attempt ends. CutOff returns the
-	// usage to count for an attempt whose process was killed, unless the attempt was resting then: see
-	// [Place.WaitIdle].
-	Spender interface{ CutOff() budget.Usage }
-
-	// Requester is an agent whose first event in a run with marks is a mark.KindRequested. Requests reports that the
-	// agent only computes before that event.
-	Requester interface{ Requests() bool }
 
 	// Reopener is a loop that can continue after it has stopped. GoesOn returns an error if its
 	// present limits would stop it at once. stopped is the mark with its stop record, and plan
@@ -80,19 +101,6 @@ type (
 	Skipper interface {
 		Skips(step string, err error) bool
 	}
-
-	// HistoryReader is an agent that reads [Loop.History]. A loop keeps its history only if an
-	// agent below it reads it.
-	HistoryReader interface{ ReadsHistory() bool }
-
-	// StateReader is an agent whose decisions depend on keys of the state. If all is true it
-	// can read any key.
-	StateReader interface {
-		Reads() (keys []string, all bool)
-	}
-
-	// Returner is an agent that can transfer the conversation to the agent above it.
-	Returner interface{ CanTransferToParent() bool }
 )
 
 // An error of a step can implement the interfaces below. A loop finds them by errors.As before
@@ -116,11 +124,3 @@ type (
 		RetryDelay() time.Duration
 	}
 )
-
-// effectOf returns the effect of an [Effector]; empty for any other agent.
-func effectOf(a agent.Agent) agent.Effect {
-	if e, ok := a.(Effector); ok {
-		return e.Effect()
-	}
-	return ""
-}

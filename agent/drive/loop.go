@@ -48,7 +48,7 @@ type Loop struct {
 	// Since is the first iteration of a leg that began from the loop's start. The agents of the loop see no earlier
 	// iteration. 0 means that they see all.
 	Since int
-	// History has the iterations before this one. It is nil unless a step is a [HistoryReader].
+	// History has the iterations before this one. It is nil unless a step reads it: see [Traits].
 	History *History
 	// Sample identifies the answer that the running step gives as a judge. It is nil if the step is no judge, or is a
 	// judge that is asked once.

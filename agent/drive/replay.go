@@ -16,8 +16,8 @@ import (
 
 // Replay answers the steps of a resumed run from its log, while the same tree runs again. A
 // step that has finished does not run: the replay yields its events, and its result. A step
-// that runs other steps, or a [Continuer], runs again and must do the same as before. Any other
-// step starts again.
+// that runs other steps, or whose agent continues (see [Traits]), runs again and must do the same as
+// before. Any other step starts again.
 //
 // It is for runners, and safe for concurrent use.
 type Replay struct {
@@ -277,7 +277,7 @@ func (r *Replay) match(of *stepRun, ev *session.Event, inOrder bool) (*session.E
 }
 
 // Recorded returns the next event that the step yielded at its own address before its run was
-// cut off. It returns nil if there is none, or in a new run. A [Continuer] yields that event
+// cut off. It returns nil if there is none, or in a new run. An agent that continues yields that event
 // instead of making a new one.
 func (p Place) Recorded() *session.Event {
 	inv := p.inv

@@ -28,7 +28,7 @@ func usageReader(tree *Tree, whole func(*session.Event) *session.Event,
 		if ev.UsageMetadata == nil && ev.Omitted > 0 {
 			ev = whole(ev) // the length of its text gives the usage
 		}
-		a, ok := tree.Find(ev.Author).(Meter)
+		a, ok := tree.Find(ev.Author).(UsageReader)
 		if ok {
 			return a.Used(ev, prices)
 		}
@@ -100,7 +100,7 @@ func (x *replayLog) addUnaccountedAt(at session.Address, used budget.Usage) {
 // their usage already.
 func (x *replayLog) addEarlierInterruptions(tree *Tree) {
 	for _, r := range x.superseded {
-		s, ok := tree.Find(r.address.Agent()).(Spender)
+		s, ok := tree.Find(r.address.Agent()).(UsageReader)
 		if !ok || r.usage != nil || r.to > r.from {
 			continue
 		}
@@ -109,7 +109,7 @@ func (x *replayLog) addEarlierInterruptions(tree *Tree) {
 			around = around.parent
 		}
 		if around.end != superseded {
-			around.addUnaccounted(s.CutOff())
+			around.addUnaccounted(s.InterruptedUsage())
 		}
 	}
 	x.superseded = nil

@@ -15,8 +15,8 @@ import (
 // WaitIdle waits until a time. It is for an agent that can do nothing before that time, for example because a provider
 // accepts no more requests. Meanwhile the step does not count as working: a pause does not wait for it, and the [Clock]s
 // around it stand still, unless another of the [Branches] in them works. It returns an error if the context has ended.
-// The agent must be a [Rester], and a [Continuer] that yields a mark.KindLimited before it and a mark.KindLimitOver
-// after it.
+// The traits of the agent must be CanIdle and Continues, and it yields a mark.KindLimited before it and a
+// mark.KindLimitOver after it.
 func (p Place) WaitIdle(until time.Time) error {
 	if c := pausableOf(p.ctx); c != nil {
 		c.pause()
@@ -37,10 +37,9 @@ func (p Place) WaitIdle(until time.Time) error {
 	return p.inv.work.Rest(p.ctx, wait)
 }
 
-// CanIdle reports whether an agent or one below it is a [Rester] that may rest.
+// CanIdle reports whether an agent or one below it may call [Place.WaitIdle].
 func CanIdle(a agent.Agent) bool {
-	r, ok := a.(Rester)
-	return ok && r.Rests() || slices.ContainsFunc(a.SubAgents(), CanIdle)
+	return TraitsOf(a, true).CanIdle || slices.ContainsFunc(a.SubAgents(), CanIdle)
 }
 
 // Clock measures and limits the time in which a step works. It stands still while anything in the step rests.

@@ -145,7 +145,7 @@ func (f *failures) endStart(i int) int {
 func (f *failures) supersedeFailedOutput(i int) {
 	at := f.events.At(i).Address
 	a := f.tree.Find(at.Agent())
-	if a == nil || !isContinuer(a) {
+	if !TraitsOf(a, true).Continues {
 		return // it starts again
 	}
 	for j := i - 1; j >= 0; j-- {

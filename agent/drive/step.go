@@ -56,7 +56,7 @@ type StepConfig struct {
 	// Grace is how long a run of the step can take to end after its context has ended or yield has returned false.
 	// After that the step abandons the run: later writes and events of the run have no effect, and the step fails if
 	// it runs again. 0 waits without limit. A step with a grace runs its agent in a goroutine of its own, and yield in
-	// the goroutine of its caller. An [Inline] agent runs in the goroutine of the caller too, and its own steps have
+	// the goroutine of its caller. An inline agent (see [Traits]) runs in the goroutine of the caller too, and its own steps have
 	// the grace. Each run sees the loops around it as they were when the run began.
 	Grace time.Duration
 }

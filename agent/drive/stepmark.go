@@ -96,10 +96,12 @@ func (s *Step) marksToBatch() batching {
 	case agent.TypeLoop, agent.TypeSequential, agent.TypeParallel:
 		return batching{passThrough: true, afterStart: s.base.self != nil && len(s.base.cfg.BeforeAgentCallbacks) == 0}
 	}
-	if q, ok := s.cfg.Agent.(Requester); ok && s.base.self != nil && s.base.hasNoCallbacks() && s.parent.run.Callbacks == nil && q.Requests() {
+	if s.base.self == nil || !s.base.hasNoCallbacks() { // a callback can have an effect
+		return batching{}
+	}
+	traits := TraitsOf(s.cfg.Agent, true)
+	if traits.RequestsFirst && s.parent.run.Callbacks == nil {
 		return batching{afterStart: true, beforeRequest: true}
 	}
-	b, ok := s.cfg.Agent.(Brief)
-	brief := ok && s.base.self != nil && s.base.hasNoCallbacks() && b.Brief() // a callback can have an effect
-	return batching{afterStart: brief, afterEnd: brief}
+	return batching{afterStart: traits.ComputesOnly, afterEnd: traits.ComputesOnly}
 }

@@ -118,7 +118,7 @@ func (s *Step) prepareEvent(ev *session.Event) *session.Event {
 const metadataCanceled = "refrain:canceled"
 
 func (s *Step) annotateCancel(ev *session.Event) {
-	if !s.inv.run.Marks || s.inv.Context.Err() == nil || isContinuer(s.cfg.Agent) {
+	if !s.inv.run.Marks || s.inv.Context.Err() == nil || TraitsOf(s.cfg.Agent, true).Continues {
 		return
 	}
 	Annotate(ev, metadataCanceled, true)

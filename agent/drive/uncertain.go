@@ -66,7 +66,7 @@ func (d *uncertainCalls) observe(ev *session.Event) {
 		}
 	case ev.Mark == nil:
 	case ev.Mark.Kind == mark.KindStepStarted:
-		if effectOf(inv.tree.Find(at.Agent())) == agent.AtMostOnce && ev.CustomMetadata[mark.MetadataNotRun] != true {
+		if TraitsOf(inv.tree.Find(at.Agent()), true).Effect == agent.AtMostOnce && ev.CustomMetadata[mark.MetadataNotRun] != true {
 			d.begin(agent.Doubt{Address: at, ID: callID(inv.Session().ID(), inv.run.ID, string(at))})
 		}
 	case ev.Mark.Kind == mark.KindDispatched:
@@ -118,7 +118,7 @@ func (d *uncertainCalls) wrapError(err error) error {
 
 // Dispatch yields a [mark.KindDispatched]. After it the step makes the given calls, or with none its own call. known
 // reports that the log has the mark already, so that the calls may have taken place. If more is false the agent must
-// return. The agent must be a [Continuer].
+// return. The agent must continue: see [Traits].
 func (p Place) Dispatch(calls []string, yield func(*session.Event, error) bool) (known, more bool) {
 	ev := p.Recorded()
 	known = ev != nil
@@ -136,7 +136,7 @@ func (p Place) Dispatch(calls []string, yield func(*session.Event, error) bool) 
 // Reconcile calls find to find out whether a call of the step took place, and yields a
 // [mark.KindReconciled] with the result. If the log has that mark it returns the recorded
 // result, and does not call find. If find is nil the result is unknown, and there is no mark.
-// The agent must be a [Continuer].
+// The agent must continue: see [Traits].
 //
 // Call it between the mark of the call that was cut off and [Place.Ask]. If more is false the
 // agent must return.

@@ -137,10 +137,8 @@ func (a *Agent) Config() Config { return a.cfg }
 // Type returns [agent.TypeHuman].
 func (a *Agent) Type() agent.Type { return agent.TypeHuman }
 
-var _ drive.Continuer = (*Agent)(nil)
-
-// Continues reports true, because a resumed run must not ask a question again.
-func (a *Agent) Continues() bool { return true }
+// Traits says that a resumed run continues the agent, because it must not ask a question again.
+func (a *Agent) Traits(bool) drive.Traits { return drive.Traits{Continues: true} }
 
 func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
 	ev, err := a.ask(ctx, yield)

@@ -17,19 +17,23 @@ import (
 
 // Package drive looks for these interfaces in an agent.
 var (
-	_ drive.Continuer     = (*Agent)(nil)
-	_ drive.Recaller      = (*Agent)(nil)
-	_ drive.Meter         = (*Agent)(nil)
-	_ drive.Requester     = (*Agent)(nil)
-	_ drive.HistoryReader = (*Agent)(nil)
-	_ drive.Returner      = (*Agent)(nil)
-	_ drive.Settable      = (*Agent)(nil)
+	_ drive.Describer   = (*Agent)(nil)
+	_ drive.Recaller    = (*Agent)(nil)
+	_ drive.UsageReader = (*Agent)(nil)
+	_ drive.Settable    = (*Agent)(nil)
 )
 
-// Continues reports true: in a resumed run the agent does not repeat its turns. It continues after
-// the last answer of the model or of tools that is in the log. Tools whose answers are not in the
-// log are called again.
-func (a *Agent) Continues() bool { return true }
+// Traits describes the agent to its caller. In a resumed run the agent does not repeat its turns: it continues after
+// the last answer of the model or of tools that is in the log. Tools whose answers are not in the log are called again.
+// The agent reads the history if its model gets a digest of earlier iterations.
+func (a *Agent) Traits(bool) drive.Traits {
+	return drive.Traits{
+		Continues:         true,
+		RequestsFirst:     a.requestsFirst(),
+		ReadsHistory:      a.policy().Policy == ContextDigest,
+		TransfersToParent: !a.cfg.DisallowTransferToParent,
+	}
+}
 
 // Recall passes an earlier answer to a model that counts its answers, such as a scripted model.
 func (a *Agent) Recall(ev *session.Event) {
@@ -111,14 +115,17 @@ func (r *run) countAgain(ev *session.Event) error {
 	return nil
 }
 
-// Requests reports whether the agent sends its first request without calling code of the program before it, such as
+// requestsFirst reports whether the agent sends its first request without calling code of the program before it, such as
 // callbacks, toolsets and instruction providers.
-func (a *Agent) Requests() bool {
+func (a *Agent) requestsFirst() bool {
 	cfg := &a.cfg
 	return a.pays() && len(cfg.BeforeModelCallbacks)+len(cfg.OnModelCalls)+len(cfg.Toolsets) == 0 &&
 		cfg.InstructionProvider == nil && cfg.GlobalInstructionProvider == nil &&
 		!slices.ContainsFunc(cfg.Tools, func(t tool.Tool) bool { _, ok := t.(tool.RequestProcessor); return ok })
 }
+
+// InterruptedUsage returns zero, because the log has the usage of each turn.
+func (a *Agent) InterruptedUsage() budget.Usage { return budget.Usage{} }
 
 // Used returns the usage of a logged answer; zero for any other event.
 func (a *Agent) Used(ev *session.Event, prices budget.Prices) budget.Usage {

@@ -24,10 +24,6 @@ const (
 	maxOutputs  = 12   // texts of one iteration
 )
 
-// ReadsHistory reports whether the agent's model gets a digest of earlier iterations, which the
-// enclosing loops then keep.
-func (a *Agent) ReadsHistory() bool { return a.policy().Policy == ContextDigest }
-
 // told is a written digest.
 type told struct {
 	content *genai.Content

@@ -19,10 +19,6 @@ import (
 	"github.com/refrain-dev/refrain/tool"
 )
 
-// CanTransferToParent reports whether the agent may transfer the conversation to its parent. The
-// runner uses it to choose the agent for the user's next message.
-func (a *Agent) CanTransferToParent() bool { return !a.cfg.DisallowTransferToParent }
-
 // addTransfer gives the model the tool to hand the conversation over, if the agent has successors,
 // and returns the instruction about them. If the agent has its own tool of that name, addTransfer
 // keeps it.

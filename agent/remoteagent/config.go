@@ -224,7 +224,5 @@ func (a *A2AAgent) Type() agent.Type { return agent.TypeRemote }
 // Config returns the config that the agent was made from, with the defaults filled in.
 func (a *A2AAgent) Config() A2AConfig { return a.cfg }
 
-var _ drive.Continuer = (*A2AAgent)(nil)
-
-// Continues reports true: in a resumed run the agent continues the task that it was waiting for.
-func (a *A2AAgent) Continues() bool { return true }
+// Traits says that in a resumed run the agent continues the task that it was waiting for.
+func (a *A2AAgent) Traits(bool) drive.Traits { return drive.Traits{Continues: true} }

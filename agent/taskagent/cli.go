@@ -324,11 +324,12 @@ func rulesOf(allow []string) *commandrule.Rules {
 	return commandrule.New(allow...)
 }
 
-// EndsWithin returns how long a coding agent may take to end after its context has ended. A caller that did not wait
-// would start the next program while this one still runs.
-func (a *CommandAgent) EndsWithin() time.Duration {
-	if a.cfg.CLI == nil {
-		return 0
+// Traits describes the agent to its caller. A coding agent may take some time to end after its context has ended: a
+// caller that did not wait would start the next program while this one still runs.
+func (a *CommandAgent) Traits(durable bool) drive.Traits {
+	t := a.task.Traits(durable)
+	if a.cfg.CLI != nil {
+		t.EndsWithin = cliGrace + pipeDelay
 	}
-	return cliGrace + pipeDelay
+	return t
 }

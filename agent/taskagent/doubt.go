@@ -12,25 +12,14 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-var (
-	_ drive.Continuer = (*task)(nil)
-	_ drive.Rester    = (*task)(nil)
-	_ drive.Effector  = (*task)(nil)
-)
-
-// Continues reports whether a resumed run continues a task that was cut off, instead of repeating it. This is true
-// for a task that must not be done twice, because the run must find out whether it took place, and for a task that
-// may wait for a limit, because it waits for the rest of the time.
-func (t *task) Continues() bool { return t.once() || t.waits > 0 }
+// Traits describes the task to its caller. A resumed run continues a task that must not be done twice, because it must
+// find out whether the task took place, and a task that may wait for a limit, because it waits for the rest of the time.
+func (t *task) Traits(bool) drive.Traits {
+	return drive.Traits{Effect: t.cfg.Effect, Continues: t.once() || t.waits > 0, CanIdle: t.waits > 0}
+}
 
 // once reports whether the task must not be done twice.
 func (t *task) once() bool { return t.cfg.Effect == agent.AtMostOnce }
-
-// Rests reports whether the task may wait for a limit.
-func (t *task) Rests() bool { return t.waits > 0 }
-
-// Effect returns the task's effect on the outside world; empty means the default.
-func (t *task) Effect() agent.Effect { return t.cfg.Effect }
 
 // Reconcile returns the config's Reconcile; nil if there is none.
 func (t *task) Reconcile() agent.Reconcile { return t.cfg.Reconcile }
@@ -148,7 +137,7 @@ func (t *task) resolved(ctx agent.InvocationContext, result string, yield func(*
 // failed writes the error of the task into the metadata of its event, for a run that is cut off after the event and
 // before the error.
 func (t *task) failed(ev *session.Event, err error) {
-	if t.Continues() {
+	if t.Traits(true).Continues {
 		drive.Annotate(ev, drive.MetadataFailed, err.Error())
 	}
 }

@@ -97,13 +97,15 @@ func NewExpression(cfg ExpressionConfig) (agent.Agent, error) {
 // Config returns the config that the agent was made from.
 func (a *ExpressionAgent) Config() ExpressionConfig { return a.cfg }
 
-// Brief reports whether the agent only computes and never waits. An agent with an ExitReason may wait, because the
-// reason may read an artifact. A task that must not be done twice may wait too, because a resumed run has to find
-// out whether it took place. Expressions themselves end soon, because the engine limits them.
-func (a *ExpressionAgent) Brief() bool { return a.exitReason == nil && !a.Continues() }
-
-// Inline returns what Brief returns; see [drive.Inline].
-func (a *ExpressionAgent) Inline(bool) bool { return a.Brief() }
+// Traits describes the agent to its caller. An agent with an ExitReason may wait, because the reason may read an
+// artifact. A task that must not be done twice may wait too, because a resumed run has to find out whether it took
+// place. Any other only computes, and its expressions end soon, because the engine limits them.
+func (a *ExpressionAgent) Traits(durable bool) drive.Traits {
+	t := a.task.Traits(durable)
+	t.ComputesOnly = a.exitReason == nil && !t.Continues
+	t.Inline = t.ComputesOnly
+	return t
+}
 
 func (a *ExpressionAgent) do(ctx agent.InvocationContext, _ int, _ func(*session.Event, error) bool) (outcome, error) {
 	vals := &scope{ctx: ctx, task: &a.task}

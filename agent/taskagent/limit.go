@@ -130,7 +130,7 @@ func (t *task) replays(ctx agent.InvocationContext, w *waiting, yield func(*sess
 			yield(nil, fmt.Errorf("the log has a mark %s of the step, which it does not write", known.Mark.Kind))
 			return false
 		}
-		if a, ok := ctx.Agent().(drive.Meter); ok {
+		if a, ok := ctx.Agent().(drive.UsageReader); ok {
 			used := a.Used(known, nil)
 			drive.At(ctx).Budget().Book(used)
 			for range used.Calls {

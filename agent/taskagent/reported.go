@@ -168,10 +168,9 @@ func (a *CommandAgent) books(ctx agent.InvocationContext, p *process, r *codingc
 }
 
 var (
-	_ drive.Ender    = (*CommandAgent)(nil)
-	_ drive.Meter    = (*CommandAgent)(nil)
-	_ drive.Reporter = (*CommandAgent)(nil)
-	_ drive.Spender  = (*CommandAgent)(nil)
+	_ drive.Describer   = (*CommandAgent)(nil)
+	_ drive.Reporter    = (*CommandAgent)(nil)
+	_ drive.UsageReader = (*CommandAgent)(nil)
 )
 
 // Compared returns the result of a coding agent without the fields that differ between any two calls. It returns any other
@@ -186,9 +185,9 @@ func (a *CommandAgent) Compared(ev *session.Event, v any) any {
 	return fields
 }
 
-// CutOff returns the usage of an attempt that was cut off because this process ended. For a coding agent it is an estimate of
+// InterruptedUsage returns the usage of an attempt that was cut off because this process ended. For a coding agent it is an estimate of
 // one call, because the true usage is unknown; for any other command it is zero.
-func (a *CommandAgent) CutOff() (used budget.Usage) {
+func (a *CommandAgent) InterruptedUsage() (used budget.Usage) {
 	if a.cfg.CLI != nil {
 		used = budget.Usage{Calls: 1, Estimated: true}
 	}

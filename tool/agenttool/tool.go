@@ -75,9 +75,7 @@ func (c *caller) tool() (tool.Tool, error) {
 		return nil, err
 	}
 	cfg := functiontool.Config{Name: c.agent.Name(), Description: c.agent.Description()}
-	if e, ok := c.agent.(drive.Effector); ok {
-		cfg.Effect = e.Effect()
-	}
+	cfg.Effect = drive.TraitsOf(c.agent, true).Effect
 	if r, ok := c.agent.(tool.Reconciler); ok && r.Reconcile() != nil {
 		cfg.Reconcile = c.reconcile(r.Reconcile())
 	}

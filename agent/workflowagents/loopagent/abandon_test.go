@@ -24,7 +24,7 @@ import (
 // slow says that it needs six seconds to end after its context has.
 type slow struct{ agent.Agent }
 
-func (slow) EndsWithin() time.Duration { return 6 * time.Second }
+func (slow) Traits(bool) drive.Traits { return drive.Traits{EndsWithin: 6 * time.Second} }
 
 // An agent that says how long it needs to end is not left behind before that, so that no other one begins beside it.
 func TestAStepThatNeedsLongToEndIsWaitedFor(t *testing.T) {

@@ -43,16 +43,14 @@ type Agent struct {
 	mayIdle      []bool       // for each step: the step, or an agent inside it, may wait for a provider's limit
 	legs         []*drive.Leg // for each leg of the plan: its settings and the agents that get them
 
-	reads    []string // the results of Reads
-	readsAll bool
+	reads    []string // the state keys that the loop's decisions depend on, as far as they are known before it runs
+	readsAll bool     // a decision may read any key
 }
 
 // Package drive asks for these interfaces.
 var (
-	_ drive.Waiter      = (*Agent)(nil)
-	_ drive.Inline      = (*Agent)(nil)
-	_ drive.Reopener    = (*Agent)(nil)
-	_ drive.StateReader = (*Agent)(nil)
+	_ drive.Describer = (*Agent)(nil)
+	_ drive.Reopener  = (*Agent)(nil)
 )
 
 // New returns a loop agent; its concrete type is [*Agent]. It returns an error for a config
@@ -85,7 +83,8 @@ func New(cfg Config) (agent.Agent, error) {
 		a.mayIdle = append(a.mayIdle, drive.CanIdle(step))
 	}
 	a.readsHistory = drive.ReadsHistory(cfg.AgentConfig.SubAgents)
-	a.reads, a.readsAll = a.Reads()
+	a.reads, a.readsAll = a.plan.Reads()
+	a.reads = append(a.reads, a.plan.Compares()...)
 	a.recordedKeys = a.unloggedReads()
 	return a, nil
 }
@@ -122,11 +121,11 @@ func (a *Agent) Config() Config { return a.cfg }
 // Plan returns the rules of the loop. Do not change them.
 func (a *Agent) Plan() *loop.Plan { return a.plan }
 
-// Reads returns the state keys that the loop's decisions depend on, as far as they are known before
-// it runs; all reports that a decision may read any key.
-func (a *Agent) Reads() (keys []string, all bool) {
-	keys, all = a.plan.Reads()
-	return append(keys, a.plan.Compares()...), all
+// Traits describes the loop to its caller. A loop with a cache does not run inline, because the function for the cache's
+// key is code of the user that runs without a grace.
+func (a *Agent) Traits(durable bool) drive.Traits {
+	grace := a.stepGrace(durable)
+	return drive.Traits{StepGrace: grace, Inline: grace > 0 && !a.caches(), ReadsState: a.reads, ReadsAnyState: a.readsAll}
 }
 
 // Type returns [agent.TypeLoop].

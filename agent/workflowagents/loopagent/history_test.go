@@ -18,7 +18,7 @@ import (
 // reader is an agent that reads its loops' history.
 type reader struct{ agent.Agent }
 
-func (reader) ReadsHistory() bool { return true }
+func (reader) Traits(bool) drive.Traits { return drive.Traits{ReadsHistory: true} }
 
 // reads is a reader that hands what its loop remembers to f.
 func reads(t testing.TB, name string, f func(l *drive.Loop)) agent.Agent {

@@ -135,7 +135,7 @@ func (a *Agent) begin(ctx agent.InvocationContext, yield func(*session.Event, er
 	r := &run{
 		Agent: a, plan: a.plan, ctx: ctx, place: place, yield: yield,
 		mode: mode{
-			timed: a.Grace(durable) > 0, grace: place.Grace(a.grace), durable: durable, resumed: place.Resumed(),
+			timed: a.stepGrace(durable) > 0, grace: place.Grace(a.grace), durable: durable, resumed: place.Resumed(),
 			tracksResults: !a.plain || durable, batchesMarks: a.continuesAtOnce(),
 		},
 		steps:   steps{direct: make([]*drive.Step, n), addresses: make([]session.Address, n)},

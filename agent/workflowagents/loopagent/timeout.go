@@ -121,16 +121,12 @@ func (r *run) withStepClock(in context.Context, own, waited time.Duration, late,
 	}
 }
 
-// Grace returns how long the loop waits for a step that ignores its canceled context; 0 means
+// stepGrace returns how long the loop waits for a step that ignores its canceled context; 0 means
 // without limit. A loop with only ADK's fields does not abandon its steps, so it is abandoned
 // together with them.
-func (a *Agent) Grace(durable bool) time.Duration {
+func (a *Agent) stepGrace(durable bool) time.Duration {
 	if a.plain && a.cfg.OnStop == nil && !a.cfg.KeepStates && !durable {
 		return 0
 	}
 	return a.grace
 }
-
-// Inline reports whether the loop runs all code of the user with its own grace; see [drive.Inline]. It returns false for a loop
-// with a cache, because the function for the cache's key is code of the user that runs without a grace.
-func (a *Agent) Inline(durable bool) bool { return a.Grace(durable) > 0 && !a.caches() }

@@ -85,8 +85,8 @@ func New(cfg Config) (agent.Agent, error) {
 
 // spends reports whether an agent, or one below it, asks a model.
 func spends(a agent.Agent) bool {
-	s, ok := a.(drive.Spender)
-	return agent.TypeOf(a) == agent.TypeLLM || ok && s.CutOff() != (budget.Usage{}) || slices.ContainsFunc(a.SubAgents(), spends)
+	s, ok := a.(drive.UsageReader)
+	return agent.TypeOf(a) == agent.TypeLLM || ok && s.InterruptedUsage() != (budget.Usage{}) || slices.ContainsFunc(a.SubAgents(), spends)
 }
 
 // Config returns the config that the agent was made from.
@@ -101,16 +101,12 @@ func (a *Agent) Skips(step string, err error) bool {
 }
 
 var (
-	_ drive.Waiter  = (*Agent)(nil)
-	_ drive.Skipper = (*Agent)(nil)
-	_ drive.Inline  = (*Agent)(nil)
+	_ drive.Describer = (*Agent)(nil)
+	_ drive.Skipper   = (*Agent)(nil)
 )
 
-// Grace returns how long the agent waits for a branch that ignores its canceled context.
-func (a *Agent) Grace(bool) time.Duration { return a.grace }
-
-// Inline returns true: see [drive.Inline].
-func (a *Agent) Inline(bool) bool { return true }
+// Traits describes the agent to its caller. The agent waits for its grace for a branch that ignores its canceled context.
+func (a *Agent) Traits(bool) drive.Traits { return drive.Traits{Inline: true, StepGrace: a.grace} }
 
 // said is an event on its way from a sub-agent, which waits for the answer.
 type said struct {

@@ -37,8 +37,8 @@ type Agent struct {
 }
 
 var (
-	_ drive.Skipper = (*Agent)(nil)
-	_ drive.Inline  = (*Agent)(nil)
+	_ drive.Skipper   = (*Agent)(nil)
+	_ drive.Describer = (*Agent)(nil)
 )
 
 // New returns an agent that runs its sub-agents in order. The first error that no policy skips
@@ -71,8 +71,8 @@ func (a *Agent) Type() agent.Type { return agent.TypeSequential }
 // Skips reports whether the agent continues after a sub-agent has failed with an error.
 func (a *Agent) Skips(step string, err error) bool { return a.steps.Skips(step, err) }
 
-// Inline returns true: see [drive.Inline].
-func (a *Agent) Inline(bool) bool { return true }
+// Traits says that the agent runs no code but its sub-agents.
+func (a *Agent) Traits(bool) drive.Traits { return drive.Traits{Inline: true} }
 
 func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
 	me, course := drive.At(ctx), a.steps.Course(ctx)
