@@ -36,7 +36,7 @@ func asksUser(req *mcp.CallToolRequest, t *toldResult) *mcp.CallToolResult {
 	}
 	before, _ := asked(req)
 	if strings.HasPrefix(req.Params.RequestState, consentState) {
-		before = 1
+		before = max(before, 1)
 	}
 	if before >= asksMost || before > 0 && req.ProtocolVersion() < newProtocol {
 		return nil
@@ -61,7 +61,7 @@ func showsForms(req *mcp.CallToolRequest) bool {
 }
 
 // consentState is the prefix of the request state of a call that has asked the user to accept a definition. The definition's
-// hash follows it. consentField is the name of the form's field.
+// hash follows it, and then the state that the call had before. consentField is the name of the form's field.
 const (
 	consentState = "accept "
 	consentField = "accept"
@@ -74,14 +74,21 @@ func asksConsent(req *mcp.CallToolRequest, refused *operations.NotAcceptedError)
 	state := consentState + refused.Hash
 	if strings.HasPrefix(req.Params.RequestState, consentState) {
 		form, ok := req.Params.InputResponses[consentField].(*mcp.ElicitResult)
-		return nil, ok && form.Action == "accept" && form.Content[consentField] == true && req.Params.RequestState == state
+		return nil, ok && form.Action == "accept" && form.Content[consentField] == true && strings.HasPrefix(req.Params.RequestState, state)
 	}
-	if req.Params.RequestState != "" || !showsForms(req) {
+	before := req.Params.RequestState
+	if before != "" && req.ProtocolVersion() < newProtocol || !showsForms(req) {
 		return nil, false
 	}
+	if before != "" { // the user has answered a question of a run, and is asked it again
+		state += " " + before
+	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "The definition %s is new or has changed since the server started. If you accept it, it may do this on your machine:\n",
-		brief.Clean(refused.File))
+	text.WriteString("The definition " + brief.Clean(refused.File))
+	if refused.Run != "" {
+		text.WriteString(" of run " + brief.Clean(refused.Run))
+	}
+	text.WriteString(" is new or has changed since the server started. If you accept it, it may do this on your machine:\n")
 	for _, line := range refused.Starts {
 		text.WriteString("  " + line + "\n")
 	}
@@ -99,7 +106,11 @@ func asksConsent(req *mcp.CallToolRequest, refused *operations.NotAcceptedError)
 
 // asked returns how often a call has asked the user already, and the ID of the run. times is 0 for a new call.
 func asked(req *mcp.CallToolRequest) (times int, run string) {
-	count, run, ok := strings.Cut(req.Params.RequestState, " ")
+	state := req.Params.RequestState
+	if rest, consented := strings.CutPrefix(state, consentState); consented {
+		_, state, _ = strings.Cut(rest, " ")
+	}
+	count, run, ok := strings.Cut(state, " ")
 	if times, err := strconv.Atoi(count); ok && err == nil && times > 0 && times <= asksMost {
 		return times, run
 	}
@@ -107,7 +118,7 @@ func asked(req *mcp.CallToolRequest) (times int, run string) {
 }
 
 // stateShape matches the request states that asksUser and asksConsent issue.
-var stateShape = lazyregexp.New(`^([1-` + strconv.Itoa(asksMost) + `] \S+|` + consentState + `[0-9a-f]{64})$`)
+var stateShape = lazyregexp.New(`^(` + consentState + `[0-9a-f]{64}|(` + consentState + `[0-9a-f]{64} )?[1-` + strconv.Itoa(asksMost) + `] \S+)$`)
 
 // isState reports whether the request state of a call can come from an earlier result. A new call has an empty state.
 func isState(state string) bool { return state == "" || stateShape().MatchString(state) }
@@ -118,6 +129,11 @@ func (s *Server) again(ctx context.Context, req *mcp.CallToolRequest, w *waits) 
 	times, id := asked(req)
 	if times == 0 {
 		return nil, false, nil
+	}
+	if strings.HasPrefix(req.Params.RequestState, consentState) { // the consent counts, whatever the run does next
+		if err := s.runs.Accepted(ctx, id); err != nil {
+			return nil, true, err
+		}
 	}
 	open, err := s.runs.Supervisor.Questions(ctx, id)
 	if err != nil {

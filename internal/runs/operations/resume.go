@@ -57,6 +57,9 @@ func (r *Runs) resume(ctx context.Context, id string, req *ResumeRequest, refusa
 			return problem.New(http.StatusConflict, "other_driver", "The run is not driven here", "it belongs to %s, which "+
 				"continues it as it is; resume it without a change", run.Driver)
 		}
+		if err := r.Accepted(ctx, id); err != nil {
+			return err
+		}
 		return r.Supervisor.HandTo(ctx, id, run.Driver)
 	}
 	view.CacheOutline()
@@ -78,6 +81,9 @@ func (r *Runs) resume(ctx context.Context, id string, req *ResumeRequest, refusa
 	def, opts, err := p.Apply(change, view)
 	if err != nil {
 		return p.Otherwise(&r.Code, refused(err))
+	}
+	if err := r.accepted(ctx, p, def, id); err != nil {
+		return err
 	}
 	made, err := p.Build(ctx, r.env(), def) // before anything is written
 	if err != nil {
@@ -269,6 +275,9 @@ const mostClaim = 128
 // answers that it waits for.
 func (r *Runs) Answer(ctx context.Context, id string, req *AnswerRequest) error {
 	open, err := r.Supervisor.Questions(ctx, id)
+	if err == nil {
+		err = r.Accepted(ctx, id)
+	}
 	if err != nil {
 		return err
 	}

@@ -145,7 +145,7 @@ var ErrKeyUsed = problem.New(http.StatusUnprocessableEntity, "key_used", "The Id
 
 // program reads the definition of a new run.
 func (r *Runs) program(ctx context.Context, name, text string) (*program.Program, *definition.Definition, error) {
-	p := &program.Program{Program: r.Code.Name, DefaultModel: r.Getenv("REFRAIN_MODEL")}
+	p := &program.Program{Program: r.Code.Name, DefaultModel: r.Getenv("REFRAIN_MODEL"), Served: true, Dir: r.Dir, Root: r.Dir}
 	var def *definition.Definition
 	switch {
 	case (name == "") == (text == ""):
@@ -164,14 +164,16 @@ func (r *Runs) program(ctx context.Context, name, text string) (*program.Program
 		}
 		if src, own := r.Folder.ownIn(file); own {
 			def, err = p.ReadOwn(name, src)
-		} else if def, err = p.ReadIn(r.Folder.FS(), path.Join(filepath.ToSlash(r.Dir), file), file, data); err == nil {
-			err = r.accepted(ctx, p, def, file)
+		} else {
+			def, err = p.ReadIn(r.Folder.FS(), path.Join(filepath.ToSlash(r.Dir), file), file, data)
+		}
+		if err == nil {
+			err = r.accepted(ctx, p, def, "")
 		}
 		if err != nil {
 			return nil, nil, r.Here(err)
 		}
 	}
-	p.Served, p.Dir, p.Root = true, r.Dir, r.Dir
 	if p.Untrusted {
 		if err := r.Trusts(p, def, []byte(text)); err != nil {
 			return nil, nil, err

@@ -4,8 +4,10 @@ package operations
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -22,6 +24,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/process/shellword"
 	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
 	"github.com/refrain-dev/refrain/internal/runs/program"
+	"github.com/refrain-dev/refrain/supervisor"
 )
 
 // Trusts returns an error if a client's definition does anything that it may not do. It may not start programs,
@@ -74,7 +77,7 @@ func (r *Runs) Trusts(p *program.Program, def *definition.Definition, text []byt
 	return r.scriptIsHere(p.Model, ".")
 }
 
-// hashes returns the hashes of the definitions in the folder.
+// hashes returns the hashes of the definitions in the folder, and of those of the program.
 func (r *Runs) hashes() (map[string]bool, error) {
 	names, files, err := r.Folder.List()
 	if err != nil {
@@ -82,22 +85,34 @@ func (r *Runs) hashes() (map[string]bool, error) {
 	}
 	known := make(map[string]bool, len(names))
 	for _, name := range names {
-		text, err := r.Folder.ReadFile(files[name])
-		if err != nil {
+		p := new(program.Program)
+		var def *definition.Definition
+		if src, own := r.Folder.ownIn(files[name]); own {
+			def, err = p.ReadOwn(name, src)
+		} else if text, unreadable := r.Folder.ReadFile(files[name]); unreadable != nil {
 			continue
+		} else {
+			p, def, err = Load(r.Folder.FS(), files[name], text)
 		}
-		if p, def, err := Load(r.Folder.FS(), files[name], text); err == nil {
+		if err == nil {
 			known[p.Hash(def, r.Dir)] = true
 		}
 	}
 	return known, nil
 }
 
-// accepted returns a [*NotAcceptedError] for a definition of the folder that starts programs or sends variables to
-// servers, that an agent calls, and that is new or has changed, or a file that its programs name has, without a person's
-// consent.
-func (r *Runs) accepted(ctx context.Context, p *program.Program, def *definition.Definition, file string) error {
-	if c := CallerOf(ctx); r.Accepts == nil || c == nil || !c.Agent {
+// asks reports whether the caller of a context needs a person's consent for definitions that start programs.
+func (r *Runs) asks(ctx context.Context) bool {
+	c := CallerOf(ctx)
+	return r.Accepts != nil && c != nil && c.Agent
+}
+
+// accepted returns a [*NotAcceptedError] for a program that starts programs or sends variables to servers, that an agent starts or
+// continues, and that is new or has changed, or a file that its programs name has, without a person's consent. run is the ID of the run
+// that it continues; empty for a new one. The log of a run is no proof, because it may come from another machine. What a client has sent
+// as a text is not asked about: see [Runs.Trusts].
+func (r *Runs) accepted(ctx context.Context, p *program.Program, def *definition.Definition, run string) error {
+	if !r.asks(ctx) || p.Untrusted {
 		return nil
 	}
 	what := ""
@@ -115,26 +130,59 @@ func (r *Runs) accepted(ctx context.Context, p *program.Program, def *definition
 	if what == "" {
 		return nil
 	}
-	hash := p.Hash(def, r.Dir)
+	hash := p.Hash(def, p.Root)
 	r.consent.Lock()
 	known := r.known[hash]
 	r.consent.Unlock()
 	if known || r.Accepts(hash) {
 		return nil
 	}
-	return &NotAcceptedError{Hash: hash, File: file, Starts: program.Commands(def), Scripts: program.Scripts(def, r.Dir),
-		problem: problem.New(http.StatusForbidden, "not_accepted", "The definition is new or has changed since this server started",
-			"it has %s, and it or a file that its programs name is new; ask the user to look at it, and to accept it with: refrain trust %s",
-			what, shellword.Of(filepath.Join(r.Dir, filepath.FromSlash(file))))}
+	file := strings.TrimPrefix(filepath.ToSlash(p.File), filepath.ToSlash(r.Dir)+"/")
+	e := &NotAcceptedError{Hash: hash, File: file, Run: run, Starts: program.Commands(def), Scripts: program.Scripts(def, p.Root)}
+	remedy := "accept it with: refrain trust " + shellword.Of(filepath.FromSlash(p.File))
+	switch _, own := r.Folder.Own(p.File); {
+	case run != "":
+		verb := cmp.Or(p.Program, "refrain")
+		remedy = fmt.Sprintf("continue run %s in the folder %s with: %s resume %[1]s, or %[3]s answer %[1]s", run, p.Dir, verb)
+	case own:
+		remedy = "start the server again"
+	}
+	e.problem = problem.New(http.StatusForbidden, "not_accepted", "The definition is new or has changed since this server started",
+		"it has %s, and it or a file that its programs name is not what the server found when it started; ask the user to look at it, and to %s",
+		what, remedy)
+	return e
+}
+
+// Accepted returns a [*NotAcceptedError] if the caller is an agent that cannot continue a run as it is without a person's consent.
+func (r *Runs) Accepted(ctx context.Context, id string) error {
+	if !r.asks(ctx) {
+		return nil
+	}
+	started, err := r.Started(ctx, id)
+	if errors.Is(err, supervisor.ErrNotFound) || err == nil && len(started.Program) == 0 {
+		return nil // a Go program has started it
+	}
+	if err != nil {
+		return err
+	}
+	p, err := program.Decode(started)
+	if err != nil {
+		return noProgram("The run cannot be continued here", err)
+	}
+	def, err := p.DefinitionFor(&r.Code)
+	if err != nil {
+		return err
+	}
+	return r.accepted(ctx, p, def, id)
 }
 
 // NotAcceptedError refuses a definition that a person has to accept first. It is a [*problem.Problem], too.
 type NotAcceptedError struct {
 	// Hash is that of the definition with its files; see [Runs.Accept].
 	Hash string
-	// File is the file of the definition in the folder, Starts lists the programs that it starts, a line each, and
-	// Scripts the files that these programs name.
-	File            string
+	// File is the file of the definition, and Run the ID of the run that the agent wants to continue, or answer; empty for a new run.
+	File, Run string
+	// Starts lists the programs that the definition starts, a line each, and Scripts the files that these programs name.
 	Starts, Scripts []string
 
 	problem *problem.Problem
