@@ -29,7 +29,7 @@ const module = "github.com/refrain-dev/refrain"
 //
 // Agents and tools are one kin, as in ADK: a tool names agents, and an agent names tools.
 const floors = `
-values:     internal/values/...
+values:     internal/values/... internal/eval/stats
 process:    platform internal/process/... internal/files/workspace internal/testkit/...
 words:      expr/... internal/text/... budget artifact/... tool/toolconfirmation
 models:     model/... internal/text/requesttemplate internal/testkit/artifacttest

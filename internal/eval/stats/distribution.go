@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stats
+
+import "math"
+
+// beta returns the regularised incomplete beta function I_x(a, b): the share of a beta distribution below x. a and b are
+// positive.
+func beta(x, a, b float64) float64 {
+	switch {
+	case x <= 0:
+		return 0
+	case x >= 1:
+		return 1
+	case x > (a+1)/(a+b+2): // the fraction converges fast below this point
+		return 1 - beta(1-x, b, a)
+	}
+	ab, _ := math.Lgamma(a + b)
+	la, _ := math.Lgamma(a)
+	lb, _ := math.Lgamma(b)
+	return math.Exp(ab-la-lb+a*math.Log(x)+b*math.Log1p(-x)) / a / fraction(x, a, b)
+}
+
+// fraction returns the continued fraction 1 + d1/(1 + d2/(1 + …)) of the incomplete beta function by Lentz's method.
+func fraction(x, a, b float64) float64 {
+	const least = 1e-300 // in place of a zero that would be divided by
+	nonzero := func(f float64) float64 {
+		if math.Abs(f) < least {
+			return least
+		}
+		return f
+	}
+	f, c, d := 1.0, 1.0, 0.0
+	for m := 1.0; m < 1e5; m++ {
+		i := math.Floor(m / 2)
+		term := i * (b - i) * x / ((a + 2*i - 1) * (a + 2*i)) // of an even m
+		if int(m)%2 == 1 {
+			term = -(a + i) * (a + b + i) * x / ((a + 2*i) * (a + 2*i + 1))
+		}
+		d = 1 / nonzero(1+term*d)
+		c = nonzero(1 + term/c)
+		f *= c * d
+		if math.Abs(c*d-1) < 1e-15 {
+			break
+		}
+	}
+	return f
+}
+
+// betaQuantile returns the x below which a beta distribution has the share p, by bisection.
+func betaQuantile(p, a, b float64) float64 {
+	low, high := 0.0, 1.0
+	for high-low > 1e-12*high {
+		if x := (low + high) / 2; beta(x, a, b) < p {
+			low = x
+		} else {
+			high = x
+		}
+	}
+	return (low + high) / 2
+}
+
+// manyDegrees is from where on t is the normal distribution but for one small term.
+const manyDegrees = 1e7
+
+// tails returns the share of Student's t distribution that is farther from 0 than t, on both sides.
+func tails(t, freedom float64) float64 {
+	switch t = math.Abs(t); {
+	case math.IsInf(t, 0):
+		return 0
+	case freedom > manyDegrees:
+		return math.Erfc(t / math.Sqrt2)
+	}
+	return beta(freedom/(freedom+t*t), freedom/2, 0.5)
+}
+
+// tQuantile returns the t that leaves the share alpha outside of -t to t: 2.045 for 0.05 and 29 degrees of freedom.
+// alpha is between 0 and 1.
+func tQuantile(alpha, freedom float64) float64 {
+	z := math.Sqrt2 * math.Erfinv(1-alpha)
+	if freedom > manyDegrees {
+		return z + (z*z*z+z)/(4*freedom)
+	}
+	upper, _ := math.Lgamma((freedom + 1) / 2)
+	lower, _ := math.Lgamma(freedom / 2)
+	scale := upper - lower - math.Log(freedom*math.Pi)/2
+	// Newton's method from z, which is always below: the tail is convex there, so no step goes too far.
+	t := z
+	for range 200 {
+		density := math.Exp(scale - (freedom+1)/2*math.Log1p(t*t/freedom))
+		step := (tails(t, freedom) - alpha) / (2 * density)
+		t += step
+		if math.Abs(step) <= 1e-12*t {
+			break
+		}
+	}
+	return t
+}
