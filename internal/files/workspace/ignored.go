@@ -53,7 +53,7 @@ func (t *Tree) keepIgnored(ctx context.Context, stored Hash, fresh bool) error {
 	for _, entry := range list(out) {
 		meta, name, _ := strings.Cut(entry, "\t")
 		f := strings.Fields(meta)
-		t.ignored.files[name] = ignoredEntry{f[0], f[2]}
+		t.ignored.files[unalias(name)] = ignoredEntry{f[0], f[2]}
 	}
 	return err
 }
@@ -94,11 +94,14 @@ func (t *Tree) putBackIgnored(ctx context.Context, stored Hash) (all []Change, e
 		if err != nil {
 			return nil, err
 		}
+		for i := range changes {
+			changes[i].Path = unalias(changes[i].Path)
+		}
 		changed, err := t.leftBehind(ctx, changes)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, changed...)
+		all = append(all, t.perRepository(changed)...)
 		if err := t.undoIgnored(ctx, changes); err != nil {
 			return nil, err
 		}
@@ -204,9 +207,18 @@ func (t *Tree) undoIgnored(ctx context.Context, changes []Change) error {
 	defer root.Close()
 	var names []string
 	for _, c := range changes {
-		if c.Status != "A" {
+		inner := innerGit(c.Path)
+		switch {
+		case inner != "" && !t.knownBelow(inner):
+			err = root.RemoveAll(filepath.FromSlash(inner))
+		case c.Status == "A":
+			err = root.Remove(filepath.FromSlash(c.Path))
+		case aliased(c.Path) != c.Path:
+			err = t.putBackHidden(ctx, root, c.Path)
+		default:
 			names = append(names, c.Path)
-		} else if err := root.Remove(filepath.FromSlash(c.Path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -257,9 +269,11 @@ func (t *Tree) ignoredNow(ctx context.Context, stored Hash) (Hash, error) {
 		return "", err
 	}
 	gone := slices.DeleteFunc(list(out), func(name string) bool {
-		_, is := slices.BinarySearch(found, name)
+		_, is := slices.BinarySearch(found, unalias(name))
 		return is
 	})
+	hidden := slices.DeleteFunc(slices.Clone(found), func(name string) bool { return aliased(name) == name })
+	found = slices.DeleteFunc(found, func(name string) bool { return aliased(name) != name })
 	if len(gone) > 0 {
 		if _, err := g.feed(ctx, lines(gone), "update-index", "-z", "--force-remove", "--stdin"); err != nil {
 			return "", err
@@ -269,6 +283,9 @@ func (t *Tree) ignoredNow(ctx context.Context, stored Hash) (Hash, error) {
 		if _, err := g.feed(ctx, lines(found), "update-index", "-z", "--add", "--replace", "--stdin"); err != nil {
 			return "", err
 		}
+	}
+	if err := t.addHidden(ctx, g, hidden); err != nil {
+		return "", err
 	}
 	return g.write(ctx)
 }
@@ -297,7 +314,7 @@ func (t *Tree) matching() (names []string, err error) {
 			name := path.Join(dir, e.Name())
 			parts := strings.Split(name, "/")
 			switch {
-			case strings.EqualFold(e.Name(), ".git"): // no tree has it
+			case name == ".git": // of the tree itself: see makeOwnRepository
 			case e.IsDir():
 				if slices.ContainsFunc(patterns, func(p []string) bool { return reaches(p, parts) }) {
 					if err := walk(name); err != nil {

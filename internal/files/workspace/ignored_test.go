@@ -3,6 +3,7 @@
 package workspace_test
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
 
@@ -23,10 +24,15 @@ var ignoring = map[string]struct {
 	"info/exclude":          {`echo '*.local' > .git/info/exclude`, "**/*.local", `echo x > a.local`, []string{"A a.local"}},
 	"core.excludesFile": {`echo '*.local' > ../rules; git config core.excludesFile ../rules`, "**/*.local", `echo x > a.local`,
 		[]string{"A a.local"}},
-	"a folder that is ignored":       {`true`, "build", `mkdir -p build/x; echo x > build/x/y`, []string{"A build/x/y"}},
-	"a file in a folder ignored":     {`true`, "**/*_test.go", `mkdir -p build/x; echo x > build/x/b_test.go`, []string{"A build/x/b_test.go"}},
-	"a repository in an ignored one": {`true`, "build", `mkdir -p build/r; cd build/r; git init -q; echo x > y`, []string{"A build/r/y"}},
-	"a rule of the agent":            {`true`, "**/*_test.go", `echo '*_test.go' >> .gitignore; echo x > b_test.go`, []string{"A b_test.go"}},
+	"a folder that is ignored":   {`true`, "build", `mkdir -p build/x; echo x > build/x/y`, []string{"A build/x/y"}},
+	"a file in a folder ignored": {`true`, "**/*_test.go", `mkdir -p build/x; echo x > build/x/b_test.go`, []string{"A build/x/b_test.go"}},
+	"a repository in an ignored one": {`true`, "build", `mkdir -p build/r; cd build/r; git init -q; echo x > y`,
+		[]string{"A build/r/.git", "A build/r/y"}},
+	"a file that looks like git's": {`true`, "**/*_test.go", `mkdir -p build/.git/x build/.GIT "build/git~1" "build/.git ." build/%2Egit
+for dir in .git/x .GIT "git~1" ".git ." %2Egit; do echo x > "build/$dir/b_test.go"; done`,
+		[]string{"A build/%2Egit/b_test.go", "A build/.GIT", "A build/.git .", "A build/.git", "A build/git~1"}},
+	"a link like git's folder": {`true`, "build", `mkdir -p build; ln -s /etc build/.git`, []string{"A build/.git"}},
+	"a rule of the agent":      {`true`, "**/*_test.go", `echo '*_test.go' >> .gitignore; echo x > b_test.go`, []string{"A b_test.go"}},
 	"a rule in a protected folder": {`true`, "sub/**", `echo x >> .gitignore; echo x > sub/deep/x; mkdir -p sub/m; echo '*' > sub/m/.gitignore; echo x > sub/m/y`,
 		[]string{"A sub/deep/x", "A sub/m/.gitignore", "A sub/m/y"}},
 	"a rule that hides itself":         {`true`, "**/*_test.go", `mkdir -p m; echo '*' > m/.gitignore; echo x > m/b_test.go`, []string{"A m/b_test.go"}},
@@ -90,6 +96,27 @@ func TestProtectedFilesThatGitIgnores(t *testing.T) {
 				same(t, "after the command", before, files(t, tree.Dir(), skip...))
 			}
 		})
+	}
+}
+
+// A repository in a protected folder that git ignores, such as one that the setup has cloned, stays as it is.
+func TestARepositoryInAProtectedFolder(t *testing.T) {
+	setup := func(_ context.Context, dir string, _ []string) error {
+		sh(t, dir, `mkdir -p build/.git/hooks; cd build/.git; echo x > config; echo x > hooks/run; chmod +x hooks/run; ln -s config link`)
+		return nil
+	}
+	tree := open(t, workspace.Config{From: repository(t), Protect: []string{"build"}, Setup: setup})
+	before := files(t, tree.Dir(), ".git")
+	for _, agent := range []string{`rm -r build`, `cd build/.git; echo mine > config; rm hooks/run link; ln -s /etc/passwd hooks/run; echo x > hooks/new`} {
+		if _, err := tree.Ensure(t.Context(), tree.Start()); err != nil {
+			t.Fatal(err)
+		}
+		sh(t, tree.Dir(), agent)
+		changes, err := tree.PutBackIgnored(t.Context(), snapshot(t, tree))
+		if err != nil || len(changes) != 1 || changes[0].Status != "M" || changes[0].Path != "build/.git" {
+			t.Errorf("%s: %v, %v", agent, changes, err)
+		}
+		same(t, agent, before, files(t, tree.Dir(), ".git"))
 	}
 }
 

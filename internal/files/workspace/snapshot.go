@@ -149,7 +149,7 @@ func (t *Tree) fits(ctx context.Context) error {
 // such as a/.GIT of a/.GIT/config; "" without one.
 func innerGit(name string) string {
 	for i, part := range strings.Split(name, "/") {
-		if strings.EqualFold(part, ".git") {
+		if refuses(part) {
 			return strings.Join(strings.Split(name, "/")[:i+1], "/")
 		}
 	}
