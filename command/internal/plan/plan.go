@@ -84,6 +84,20 @@ func Parse(text string) (*Plan, error) {
 	return p, nil
 }
 
+// Checks returns the scripts of the shell that find out whether tasks are done: that of the plan, and those of tasks.
+func (p *Plan) Checks() (scripts []string) {
+	add := func(script string) {
+		if script != "" && !slices.Contains(scripts, script) {
+			scripts = append(scripts, script)
+		}
+	}
+	add(p.Check)
+	for _, t := range p.Tasks {
+		add(t.Check)
+	}
+	return scripts
+}
+
 // Marked returns the text of the plan with these marks in place of those in the text. The keys are those of the tasks.
 func (p *Plan) Marked(marks map[string]Mark) string {
 	type change struct {

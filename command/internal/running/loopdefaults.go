@@ -57,14 +57,17 @@ func (f *loopFlags) readDefaults(e *term.Env, fl *pflag.FlagSet, prompted bool) 
 		if err != nil {
 			return err
 		}
-		hash, _, scripts, err := flagsHash(folderDefaults, text, flags)
+		a, err := acceptedOf(folderDefaults, text, flags)
 		if err != nil {
 			return err
 		}
-		if k, err := trust.Open(e.Getenv); err != nil || !k.Accepts(hash) {
+		if k, err := trust.Open(e.Getenv); err != nil || !k.Accepts(a.hash) {
 			what := "it"
-			if len(scripts) > 0 {
-				what = "it, or a file that its commands name (" + brief.Line(strings.Join(scripts, ", "), 200) + "),"
+			if len(a.scripts) > 0 {
+				what = "it, or a file that its commands name (" + brief.Line(strings.Join(a.scripts, ", "), 200) + "),"
+			}
+			if len(a.checks) > 0 {
+				what += " or a command of its plan,"
 			}
 			return fmt.Errorf("%s has flags for refrain loop, which start programs, and %s is new here or has changed: look at it, and accept it "+
 				"with: refrain trust %[1]s; or leave it out with --no-defaults", folderDefaults, what)
@@ -116,25 +119,57 @@ func readFlags(name string) ([]byte, error) {
 // withCommand lists the flags of a file whose values are commands, or words of one.
 var withCommand = []string{"acp", "agent-command", "allow", argsKey, "notify-command", "setup", "until"}
 
-// flagsHash returns what [trust.Keeper] knows an accepted file with flags by: its text, the folder whose flags it has, and the files that
-// its commands name, because the same text starts other programs in another folder. It also returns the folder and these files.
-func flagsHash(name string, text []byte, flags []fileFlag) (hash, root string, scripts []string, err error) {
-	if root, err = filepath.Abs(name); err == nil {
-		root, err = filepath.EvalSymlinks(filepath.Dir(filepath.Dir(root)))
+// accepted is what a person accepts of a file with flags.
+type accepted struct {
+	hash    string   // what [trust.Keeper] knows it by
+	root    string   // the folder whose flags the file has
+	scripts []string // the files that its commands name
+	checks  []string // the scripts of the plan that it names
+}
+
+// acceptedOf returns what a person accepts of a file with flags: its text, the folder whose flags it has, the commands of its plan, and the
+// files that all commands name, because the same text starts other programs in another folder.
+func acceptedOf(name string, text []byte, flags []fileFlag) (a accepted, err error) {
+	if a.root, err = filepath.Abs(name); err == nil {
+		a.root, err = filepath.EvalSymlinks(filepath.Dir(filepath.Dir(a.root)))
 	}
 	if err != nil {
-		return "", "", nil, err
+		return a, err
 	}
-	var lines []string
+	var commands [][]string
 	for _, flag := range flags {
+		var words []string
 		for _, v := range flag.values {
-			if slices.Contains(withCommand, flag.name) {
-				lines = append(lines, v.Value)
+			words = append(words, v.Value)
+			if flag.name == "plan" {
+				a.checks = append(a.checks, checksOf(a.root, v.Value)...)
 			}
 		}
+		if slices.Contains(withCommand, flag.name) {
+			commands = append(commands, words)
+		}
 	}
-	hash, scripts = program.HashLines(fmt.Sprintf("refrain loop %q %q", root, text), root, lines...)
-	return hash, root, scripts, nil
+	for _, script := range a.checks {
+		commands = append(commands, []string{script})
+	}
+	whole := fmt.Sprintf("refrain loop %q %q", a.root, text)
+	if len(a.checks) > 0 {
+		whole += fmt.Sprintf(" %q", a.checks)
+	}
+	a.hash, a.scripts = program.HashCommands(whole, a.root, commands)
+	return a, nil
+}
+
+// checksOf returns the scripts of a plan that find out whether its tasks are done. A plan that cannot be read has none: the loop refuses it.
+func checksOf(root, name string) []string {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(root, name)
+	}
+	p, err := readPlan(name)
+	if err != nil {
+		return nil
+	}
+	return p.Checks()
 }
 
 // fileFlag is a flag of a file with flags, with its values.
@@ -308,12 +343,12 @@ func (f *loopFlags) writeDefaults(e *term.Env, fl *pflag.FlagSet) error {
 	_, err = file.Write(text)
 	if err = errors.Join(err, file.Close()); err == nil {
 		var flags []fileFlag
-		var hash string
+		var a accepted
 		if flags, err = parseFlags(f.write, text); err == nil {
-			hash, _, _, err = flagsHash(f.write, text, flags)
+			a, err = acceptedOf(f.write, text, flags)
 		}
 		if err == nil {
-			err = k.Accept(hash)
+			err = k.Accept(a.hash)
 		}
 	}
 	if err != nil {
@@ -343,9 +378,13 @@ func showDefaults(e *term.Env, name string) (string, error) {
 			fmt.Fprintf(e.Stdout, "  %s: %q\n", flag.name, v.Value)
 		}
 	}
-	hash, root, scripts, err := flagsHash(name, text, flags)
-	if err == nil {
-		showScripts(e, root, scripts)
+	a, err := acceptedOf(name, text, flags)
+	if err != nil {
+		return "", err
 	}
-	return hash, err
+	for _, script := range a.checks {
+		fmt.Fprintf(e.Stdout, "  commands of the plan: %q\n", strings.TrimRight(script, "\n"))
+	}
+	showScripts(e, a.root, a.scripts)
+	return a.hash, nil
 }

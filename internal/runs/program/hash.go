@@ -35,11 +35,13 @@ func (p *Program) Hash(def *definition.Definition, root string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// HashLines returns a hash of a text and of the files that command lines name which start in the folder root, as [Program.Hash]
-// does, and these files as [Scripts] returns them.
-func HashLines(text, root string, lines ...string) (hash string, files []string) {
+// HashCommands returns a hash of a text and of the files that commands name which start in the folder root, as [Program.Hash] does, and
+// these files as [Scripts] returns them. A command is a list of words, each of which may be a script of a shell.
+func HashCommands(text, root string, commands [][]string) (hash string, files []string) {
 	f := newFinder(root)
-	f.command("", lines)
+	for _, words := range commands {
+		f.command("", words)
+	}
 	files = f.sorted()
 	h := sha256.New()
 	fmt.Fprintf(h, "%q\n", text)

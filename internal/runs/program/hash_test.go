@@ -16,6 +16,7 @@ import (
 func TestHashCoversTheFilesThatCommandsName(t *testing.T) {
 	const text = `name: build
 type: sequential
+inputs: {where: {choices: [deep], default: deep}}
 callbacks:
   before_run: [{command: [sh, tools/callback.sh]}]
 sub_agents:
@@ -23,9 +24,14 @@ sub_agents:
   - {name: code, command: [sh, -c, "cd . && ./tools/code.sh; python3 'tools/code.py'"]}
   - {name: there, command: [sh, there.sh], dir: tools}
   - {name: up, command: [sh, ../outside.sh]}
+  - {name: cd, command: [sh, -c, "set -e; cd tools/deep && ./cd.sh; cd .. ; (cd {{where}}; sh ../up.sh)"]}
+  - {name: quoted, command: [sh, -c, 'cd "$PWD/tools/a b" && sh x.sh; sh "$(pwd)"/tools/quo"ted".sh']}
+  - {name: option, command: [env, -C, tools/deep, sh, option.sh]}
+  - {name: in, command: [sh, -c, "git -C tools/deep diff --no-index in.txt; env --chdir=tools sh chdir.sh"]}
   - {name: machine, command: [/bin/sh, -c, "true"]}
 `
-	named := []string{"../outside.sh", "tools/callback.sh", "tools/code.py", "tools/code.sh", "tools/flag.cfg", "tools/plain.sh", "tools/there.sh"}
+	named := []string{"../outside.sh", "tools/a b/x.sh", "tools/callback.sh", "tools/chdir.sh", "tools/code.py", "tools/code.sh", "tools/deep/cd.sh",
+		"tools/deep/in.txt", "tools/deep/option.sh", "tools/flag.cfg", "tools/plain.sh", "tools/quoted.sh", "tools/there.sh", "tools/up.sh"}
 	make := func() string {
 		root := filepath.Join(t.TempDir(), "project")
 		for _, name := range append(named, "build.yaml", "tools/other.sh") {

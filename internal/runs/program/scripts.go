@@ -42,19 +42,6 @@ func Scripts(def *definition.Definition, root string) []string {
 	return f.sorted()
 }
 
-// words splits what may be code for a shell. A placeholder stays part of its word, and its name is a word, too.
-func words(code string) []string {
-	const ends = " \t\r\n;|&()<>'\"`$=,:"
-	split := func(ends string) []string {
-		return strings.FieldsFunc(code, func(r rune) bool { return strings.ContainsRune(ends, r) })
-	}
-	all := split(ends + "{}")
-	if strings.Contains(code, "{{") {
-		all = append(all, split(ends)...)
-	}
-	return all
-}
-
 // placeholder matches a placeholder of a template.
 var placeholder = lazyregexp.New(`\{\{[^{}]*\}\}`)
 
@@ -63,6 +50,7 @@ const (
 	mostParts   = 3       // parts of a path that the value of a placeholder is tried with
 	mostEntries = 100_000 // entries of folders that are looked at
 	mostValues  = 1000    // combinations of choices that a word is tried with
+	mostDirs    = 64      // folders that the words of a command are tried in
 )
 
 // finder finds the files that words of commands can name.
@@ -82,13 +70,36 @@ func newFinder(root string) *finder {
 // sorted returns the paths of the files, relative to the root.
 func (f *finder) sorted() []string { return slices.Sorted(maps.Keys(f.files)) }
 
-// command adds the files that the words of a command can name, which starts in a folder of the root.
+// command adds the files that the words of a command can name, which starts in a folder of the root. Each word can name one in this
+// folder, and in each folder to which the command changes, whatever the order: see [folders].
 func (f *finder) command(dir string, args []string) {
-	for _, arg := range args {
-		for _, word := range append(words(arg), arg) {
-			f.word(filepath.FromSlash(dir), filepath.FromSlash(word))
+	dirs := []string{dir}
+	for _, to := range folders(args) {
+		for _, from := range dirs[:len(dirs):len(dirs)] {
+			if at := f.below(from, to); len(dirs) < mostDirs && !slices.Contains(dirs, at) {
+				dirs = append(dirs, at)
+			}
 		}
 	}
+	for _, dir := range dirs {
+		for _, arg := range args {
+			for _, word := range append(words(arg), arg) {
+				f.word(filepath.FromSlash(dir), filepath.FromSlash(word))
+			}
+		}
+	}
+}
+
+// below returns the folder that a command in a folder of the root changes to, relative to the root.
+func (f *finder) below(dir, to string) string {
+	if !filepath.IsAbs(to) {
+		return path.Join(filepath.ToSlash(dir), filepath.ToSlash(to))
+	}
+	rel, err := filepath.Rel(f.root, to)
+	if err != nil || !filepath.IsLocal(rel) { // of the machine
+		return dir
+	}
+	return filepath.ToSlash(rel)
 }
 
 func (f *finder) file(dir, word string) {
