@@ -2,7 +2,25 @@
 
 package check
 
-import "context"
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/refrain-dev/refrain/expr"
+	_ "github.com/refrain-dev/refrain/expr/cel" // the engine of expressions
+	"github.com/refrain-dev/refrain/internal/values/suggest"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/tool/functiontool"
+)
 
 // Check is a compiled check. It is safe for concurrent use.
 type Check struct {
@@ -19,9 +37,95 @@ type finding struct {
 	broken bool       // failed, whatever the value and "not" are
 }
 
+// Measures are the names besides those of checks by which two versions are compared. No check can have one of them.
+var Measures = []string{"passed", "score", "cost", "seconds"}
+
+// Kinds lists the kinds of checks that a file can name.
+var Kinds = []Kind{Equals, Contains, Matches, Schema, Rouge1, Expr, Calls, Stop, Max, Completed}
+
+// Orders lists the orders of calls.
+var Orders = []Order{Exact, InOrder, AnyOrder}
+
+// stopReasons are the reasons that a run can have.
+var stopReasons = []loop.StopReason{
+	loop.ReasonExit, loop.ReasonEscalated, loop.ReasonImpossible, loop.ReasonBlocked, loop.ReasonCondition, loop.ReasonTarget, loop.ReasonConverged,
+	loop.ReasonNoProgress, loop.ReasonMaxIterations, loop.ReasonTimeout, loop.ReasonBudget, loop.ReasonError, loop.ReasonCanceled,
+}
+
+// Variables are the variables that an expression can read.
+var Variables = []expr.Var{
+	{Name: "answer", Type: expr.String}, {Name: "state", Type: expr.Map}, {Name: "case", Type: expr.Map}, {Name: "turn", Type: expr.Map},
+	{Name: "calls", Type: expr.List}, {Name: "stop", Type: expr.String}, {Name: "score"}, {Name: "iterations", Type: expr.Int},
+	{Name: "usage", Type: expr.Map}, {Name: "cost"}, {Name: "seconds", Type: expr.Double}, {Name: "errors", Type: expr.List},
+	{Name: "events", Type: expr.List},
+}
+
 // Compile checks a spec and makes it ready to run. Its error is an [*Error].
 func Compile(spec Spec) (*Check, error) {
-	return &Check{spec: spec}, nil
+	c := &Check{spec: spec}
+	wrong := spec.common()
+	if wrong != nil {
+		return nil, wrong
+	}
+	switch spec.Kind {
+	case Equals, Contains:
+		c.find = spec.texts()
+	case Matches:
+		c.find, wrong = spec.patterns()
+	case Schema:
+		c.find, wrong = spec.schema()
+	case Rouge1:
+		c.find = spec.rouge()
+	case Expr:
+		c.find, wrong = spec.expression()
+	case Calls:
+		c.find, wrong = spec.calls()
+	case Stop:
+		c.find, wrong = spec.stop()
+	case Max:
+		c.find, wrong = spec.max()
+	case Completed:
+		c.find = completed
+	case Unsupported:
+		c.find = func(context.Context, *Subject) finding { return finding{none: true, reason: spec.Text} }
+	default:
+		wrong = unknown("kind", "check", string(spec.Kind), names(Kinds))
+	}
+	if wrong != nil {
+		return nil, wrong
+	}
+	return c, nil
+}
+
+func names[T ~string](words []T) []string {
+	all := make([]string, len(words))
+	for i, w := range words {
+		all[i] = string(w)
+	}
+	return all
+}
+
+// unknown is the error of a word that is none of several.
+func unknown(field, what, word string, known []string) *Error {
+	e := &Error{Field: field, Message: fmt.Sprintf("there is no %s %q", what, word), Hint: "there are " + strings.Join(known, ", ")}
+	if near := suggest.Nearest(word, known); near != "" {
+		e.Hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return e
+}
+
+// common checks the fields of all kinds.
+func (s Spec) common() *Error {
+	switch {
+	case math.IsNaN(s.Min) || s.Min < 0 || s.Min > 1:
+		return &Error{Field: "min", Message: fmt.Sprintf("min must be above 0 and at most 1, got %v", s.Min),
+			Hint: "a check without a least value is informational: true"}
+	case math.IsNaN(s.Weight) || math.IsInf(s.Weight, 0) || s.Weight < 0:
+		return &Error{Field: "weight", Message: fmt.Sprintf("weight must be above 0, got %v", s.Weight)}
+	case slices.Contains(Measures, s.Name):
+		return &Error{Field: "name", Message: fmt.Sprintf("a check cannot have the name %q, which versions are compared by", s.Name)}
+	}
+	return nil
 }
 
 // Spec returns the spec from which the check was compiled.
@@ -31,10 +135,6 @@ func (c *Check) Spec() Spec { return c.spec }
 // that fails to run, such as an expression that reads a missing key, has failed.
 func (c *Check) Run(ctx context.Context, s *Subject) Result {
 	r := Result{Name: c.spec.Label(), Informational: c.spec.Informational, Weight: c.spec.Weight}
-	if c.find == nil {
-		r.Reason = "not evaluated"
-		return r
-	}
 	f := c.find(ctx, s)
 	r.Reason, r.Turns = f.reason, f.turns
 	if f.none {
@@ -49,4 +149,108 @@ func (c *Check) Run(ctx context.Context, s *Subject) Result {
 	}
 	r.Value, r.Passed = &v, new(!f.broken && v >= c.spec.least()-slack)
 	return r
+}
+
+func broken(format string, args ...any) finding {
+	return finding{broken: true, reason: fmt.Sprintf(format, args...)}
+}
+
+func (s Spec) patterns() (func(context.Context, *Subject) finding, *Error) {
+	if len(s.Texts) == 0 {
+		return nil, &Error{Field: "matches", Message: "matches needs a regular expression"}
+	}
+	all := make([]*regexp.Regexp, len(s.Texts))
+	for i, text := range s.Texts {
+		re, err := regexp.Compile(text)
+		if err != nil {
+			e := &Error{Field: fmt.Sprintf("matches[%d]", i), Message: "the regular expression cannot be read: " + err.Error(), Err: err}
+			if of, ok := errors.AsType[*syntax.Error](err); ok {
+				e.Message = fmt.Sprintf("the regular expression cannot be read: %s: %s", of.Code, of.Expr)
+				if of.Code == syntax.ErrInvalidPerlOp {
+					e.Hint = "RE2 has no lookaround: write two checks, one of them with not: true"
+				}
+			}
+			return nil, e
+		}
+		all[i] = re
+	}
+	return s.share("matches", func(i int, answer string) bool { return all[i].MatchString(answer) }), nil
+}
+
+func (s Spec) schema() (func(context.Context, *Subject) finding, *Error) {
+	if s.Schema == nil {
+		return nil, &Error{Field: "schema", Message: "schema needs a JSON Schema"}
+	}
+	data, err := json.Marshal(s.Schema)
+	of := new(jsonschema.Schema)
+	if err == nil {
+		err = json.Unmarshal(data, of)
+	}
+	var shape *functiontool.Shape
+	if err == nil {
+		shape, err = functiontool.NewShape(of)
+	}
+	if err != nil {
+		return nil, &Error{Field: "schema", Message: "this is not a JSON Schema that can be used: " + err.Error(), Err: err}
+	}
+	return func(_ context.Context, subject *Subject) finding {
+		v, f := s.value(subject)
+		if f != nil {
+			return *f
+		}
+		if text, ok := v.(string); ok && s.Of == "" {
+			in, err := expr.JSON(text)
+			if err != nil {
+				return finding{reason: "the answer has no JSON"}
+			}
+			v = in
+		}
+		if wrong := shape.Check(plain(v)); wrong != nil {
+			return finding{reason: strings.Join(wrong, "; ")}
+		}
+		return finding{value: 1, reason: "fits the schema"}
+	}, nil
+}
+
+// plain returns a copy of a value as JSON has it, with numbers as float64.
+func plain(v any) any {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	var out any
+	_ = json.Unmarshal(data, &out) // of what was just written
+	return out
+}
+
+func (s Spec) stop() (func(context.Context, *Subject) finding, *Error) {
+	if len(s.Reasons) == 0 {
+		return nil, &Error{Field: "stop", Message: "stop needs at least one reason", Hint: "there are " + strings.Join(names(stopReasons), ", ")}
+	}
+	for i, r := range s.Reasons {
+		if !slices.Contains(stopReasons, loop.StopReason(r)) {
+			return nil, unknown(fmt.Sprintf("stop[%d]", i), "stop reason", r, names(stopReasons))
+		}
+	}
+	return func(_ context.Context, subject *Subject) finding {
+		switch {
+		case subject.short():
+			return broken("%s", ended)
+		case subject.Stop == "":
+			return broken("no loop stopped: the agents have none")
+		case slices.Contains(s.Reasons, string(subject.Stop)):
+			return finding{value: 1, reason: "stopped because of " + string(subject.Stop)}
+		}
+		return finding{reason: fmt.Sprintf("stopped because of %s, not of %s", subject.Stop, strings.Join(s.Reasons, " or "))}
+	}, nil
+}
+
+func completed(_ context.Context, s *Subject) finding {
+	switch {
+	case s.short():
+		return broken("%s", ended)
+	case s.Stop.Failed():
+		return finding{reason: "the loop stopped because of an error"}
+	}
+	return finding{value: 1, reason: "completed"}
 }
