@@ -146,6 +146,9 @@ type RunConfig struct {
 	// Pause ends the run between two steps when it is asked to. A run without one cannot be
 	// paused. A durable run with a Pause can wait for a person's answer.
 	Pause *Pause
+	// Hints are what people tell the run while it runs; nil means none. A durable run keeps in its log which
+	// iteration got which.
+	Hints *Hints
 	// Observer is notified of each step of the run as it happens; nil means the observer that
 	// observe.SetDefault has set, if any.
 	Observer observe.Observer

@@ -82,6 +82,8 @@ func TestAnswersFitTheOpenAPIDocument(t *testing.T) {
 		{"GET", "/runs:backtest", nil},
 		{"GET", "/server", nil},
 		{"POST", "/runs/{id}:pause", map[string]any{}},
+		{"POST", "/runs/{id}:tell", map[string]any{"text": "be quick"}},
+		{"POST", "/runs/{id}:tell", map[string]any{}},
 		{"POST", "/runs/{id}:resume", map[string]any{}},
 		{"POST", "/runs/{id}:fork", map[string]any{}},
 		{"POST", "/runs/{id}:answer", map[string]any{"value": "a"}},

@@ -316,7 +316,7 @@ func TestOddMethodsAndRuns(t *testing.T) {
 	}
 	for _, ask := range []string{
 		"GET /", "DELETE /", "GET /events", "GET /view", "GET /export", "GET /state", "GET /prompt?address=x",
-		"POST :pause", "POST :cancel", "POST :resume", "POST :fork", "POST :answer",
+		"POST :pause", "POST :cancel", "POST :resume", "POST :fork", "POST :answer", "POST :tell",
 	} {
 		method, rest, _ := strings.Cut(ask, " ")
 		if got := s.refused(404, "run_not_found", method, "/api/v1/runs/nosuch"+strings.TrimSuffix(rest, "/"), nil); got != `there is no run "nosuch"` {
@@ -549,7 +549,7 @@ func TestReadOnly(t *testing.T) {
 		t.Error("the server does not say that it is only read")
 	}
 	for _, r := range [][2]string{
-		{"POST", path + ":pause"}, {"POST", path + ":resume"}, {"POST", path + ":cancel"}, {"POST", path + ":fork"}, {"POST", "/api/v1/runs/" + asks + ":answer"},
+		{"POST", path + ":pause"}, {"POST", path + ":tell"}, {"POST", path + ":resume"}, {"POST", path + ":cancel"}, {"POST", path + ":fork"}, {"POST", "/api/v1/runs/" + asks + ":answer"},
 		{"DELETE", path}, {"POST", "/api/v1/runs"}, {"PUT", "/api/v1/definitions/counting"}, {"DELETE", "/api/v1/definitions/counting"},
 		{"POST", "/api/v1/definitions:validate"}, {"POST", "/api/v1/definitions:edit"}, {"POST", "/api/v1/definitions:outline"},
 	} {

@@ -49,6 +49,7 @@ func (s *Server) v1() []wire.Route {
 		wire.At("GET", "/runs/{id}/export", s.export),
 		wire.At("GET", "/runs/{id}/definition", s.runDefinition),
 		wire.At("POST", "/runs/{id}:pause", s.pause),
+		wire.At("POST", "/runs/{id}:tell", s.hint),
 		wire.At("POST", "/runs/{id}:resume", s.resume),
 		wire.At("POST", "/runs/{id}:cancel", s.cancel),
 		wire.At("POST", "/runs/{id}:fork", s.fork),

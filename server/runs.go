@@ -241,6 +241,21 @@ func (s *Server) pause(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
+// hint gives the run a text for its next iteration.
+func (s *Server) hint(w http.ResponseWriter, r *http.Request) error {
+	var req struct {
+		Text string `json:"text"`
+		By   string `json:"by"`
+	}
+	return s.acts(w, r, http.StatusAccepted, &req, func(ctx context.Context, id string) error {
+		if req.By != "" {
+			ctx = supervisor.As(ctx, req.By)
+		}
+		_, err := s.runs.Tell(ctx, id, req.Text)
+		return err
+	})
+}
+
 // cancel ends the run at once.
 func (s *Server) cancel(w http.ResponseWriter, r *http.Request) error {
 	var req struct {

@@ -145,6 +145,8 @@ var (
 	ErrUnderWay = errors.New("the run is running")
 	// ErrNoQuestion: the run asks no such question, or the question has been answered.
 	ErrNoQuestion = errors.New("no such question is open")
+	// ErrNoHint: a text for [Supervisor.Tell] is empty or too long.
+	ErrNoHint = errors.New("the text cannot be used")
 	// ErrNoCheckpoint: the run cannot be forked at that place.
 	ErrNoCheckpoint = errors.New("no such checkpoint")
 	// ErrDriver: the run belongs to a driver that this supervisor does not work for.

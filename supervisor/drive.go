@@ -78,7 +78,7 @@ func (r *Run) segments(prog *Program, first *fresh) (*Program, error) {
 		end.err = r.turn()
 	}
 	if end.err == nil && first == nil {
-		end.err = r.oldAnswers()
+		end.err = r.oldRequests()
 	}
 	if end.err == nil && prog == nil {
 		prog, end.err = r.build()
@@ -164,7 +164,7 @@ type segment struct {
 
 // segment runs the run up to its end or its next pause.
 func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (end segment) {
-	cfg.Pause = r.newPause()
+	cfg.Pause, cfg.Hints = r.newPause(), &r.hints
 	cfg.Observer = cmp.Or(cfg.Observer, r.s.cfg.Observer)
 	var events iter.Seq2[*session.Event, error]
 	if first != nil {
@@ -210,6 +210,7 @@ func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (e
 			break
 		}
 		if ev.Mark != nil && ev.Mark.Kind == mark.KindRunResumed {
+			r.recallHints()
 			r.view.DropOutline() // the runner has read the log; the replay keeps the events that it needs
 		}
 	}

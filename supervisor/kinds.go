@@ -38,6 +38,7 @@ var kinds = []Kind{
 	{ErrUnderWay, "running", "run_under_way", "The run is running", http.StatusConflict, 1},
 	{ErrDriver, "driver", "other_driver", "The run is not driven here", http.StatusConflict, 1},
 	{ErrNoQuestion, "no_question", "no_question", "The run asks no such question", http.StatusConflict, 1},
+	{ErrNoHint, "", "bad_request", "The request is not valid", http.StatusBadRequest, 2},
 	{ErrNoCheckpoint, "", "no_checkpoint", "There is no such checkpoint", http.StatusUnprocessableEntity, 2},
 	{ErrQueueFull, "", "queue_full", "Too many runs wait for their turn", http.StatusTooManyRequests, 1},
 	{ErrClosed, "", "closing", "The server is stopping", http.StatusServiceUnavailable, 1},

@@ -23,13 +23,18 @@ const (
 // wish is a request to a run: the data of markRequest.
 type wish struct {
 	// To is the token of the lease under which the run is driven. A later driver has another token and ignores the
-	// request, unless it is an answer.
+	// request, unless it lasts.
 	To     int64        `json:"to"`
 	Do     string       `json:"do"`
 	By     string       `json:"by,omitempty"`
 	Reason string       `json:"reason,omitempty"`
 	Answer *mark.Answer `json:"answer,omitempty"`
+	Hint   *mark.Hint   `json:"hint,omitempty"`
 }
+
+// lasts reports whether every driver takes the request, because the driver that it was sent to may have died before it recorded the
+// request in the log.
+func (w *wish) lasts() bool { return w.Do == doAnswer || w.Do == doTell }
 
 // The kinds of requests.
 const (
@@ -37,6 +42,7 @@ const (
 	doPauseNow = "pause_now"
 	doCancel   = "cancel"
 	doAnswer   = "answer"
+	doTell     = "tell"
 )
 
 // noted is the data of markNoted.
@@ -133,9 +139,7 @@ func (r *Run) listen(ctx context.Context) {
 			if ev.Mark == nil || ev.Mark.Kind != markRequest || ev.Mark.Decode(&w) != nil {
 				continue
 			}
-			// Every driver takes an answer, because the driver that it was sent to may have died before it recorded the
-			// answer.
-			if w.To != r.lease.Token && w.Do != doAnswer {
+			if w.To != r.lease.Token && !w.lasts() {
 				continue
 			}
 			if !r.accept(&w) {
@@ -181,6 +185,9 @@ func (r *Run) accept(w *wish) bool {
 	if w.Do == doAnswer && w.Answer != nil {
 		r.answers = append(r.answers, *w.Answer)
 	}
+	if w.Do == doTell && w.Hint != nil {
+		r.hints.Add(*w.Hint)
+	}
 	r.mu.Unlock()
 	switch w.Do {
 	case doPause:
@@ -193,9 +200,9 @@ func (r *Run) accept(w *wish) bool {
 	return true
 }
 
-// oldAnswers writes to the log the answers in the mailbox that an earlier driver confirmed but did not record before it
-// died.
-func (r *Run) oldAnswers() error {
+// oldRequests writes to the log the answers in the mailbox that an earlier driver confirmed but did not record before it
+// died. It adds the hints there, of which recallHints finds those that the log has.
+func (r *Run) oldRequests() error {
 	box := mailbox(r.key)
 	got, err := r.s.cfg.Service.Get(r.ctx, &session.GetRequest{AppName: box.AppName, UserID: box.UserID,
 		SessionID: box.SessionID})
@@ -205,8 +212,8 @@ func (r *Run) oldAnswers() error {
 	any := false
 	for ev := range got.Session.Events().All() {
 		var w wish
-		if ev.Mark != nil && ev.Mark.Kind == markRequest && ev.Mark.Decode(&w) == nil && w.Do == doAnswer {
-			any = true
+		if ev.Mark != nil && ev.Mark.Kind == markRequest && ev.Mark.Decode(&w) == nil && w.lasts() {
+			any = any || w.Do == doAnswer
 			r.accept(&w)
 		}
 	}

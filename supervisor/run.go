@@ -36,6 +36,8 @@ type Run struct {
 	view *session.View   // the session as the driving goroutine has read it; nil if it must be read again
 	hash *seal.Following // the hash of the run's log; nil until the run is driven
 
+	hints agent.Hints // for the next iterations
+
 	crash error // the first panic in a callback of Config, such as OnEvent; nil if there was none
 
 	mu      sync.Mutex

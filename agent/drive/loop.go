@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -53,6 +54,10 @@ type Loop struct {
 	// Sample identifies the answer that the running step gives as a judge. It is nil if the step is no judge, or is a
 	// judge that is asked once.
 	Sample *Sample
+	// Hints are what people have told the run for this iteration. Scores is true while the running step gives the score, whose
+	// agents get no hints: scores would not compare.
+	Hints  []mark.Hint
+	Scores bool
 	// Refusal returns why the agent at an address may not leave the loop, or "" if it may. A
 	// nil function lets every agent leave.
 	Refusal func(at session.Address) string
@@ -98,6 +103,24 @@ func (l *Loop) SettingsOf(agent string) (s Settings) {
 		}
 	}
 	return s
+}
+
+// HintText returns the hints for an agent in the loop, of all loops around it, as a paragraph of its prompt; "" without hints.
+func (l *Loop) HintText() string {
+	var texts []string
+	for ; l != nil; l = l.Outer {
+		if l.Scores {
+			return ""
+		}
+		for i := len(l.Hints) - 1; i >= 0; i-- {
+			texts = append(texts, l.Hints[i].Text)
+		}
+	}
+	if texts == nil {
+		return ""
+	}
+	slices.Reverse(texts)
+	return "A person says for this iteration:\n" + strings.Join(texts, "\n")
 }
 
 // Fresh returns the nearest loop, from l outwards, whose leg began from its start; nil if there is none.

@@ -13,8 +13,11 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/runner"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 const identity = `You are an agent. Your internal name is "a".`
@@ -94,6 +97,41 @@ func TestLoopInPrompt(t *testing.T) {
 		want := count + "\n\nThe goal of book: a book\n\nThe goal of refine: a good story\n\nHow refine goes about it: Be quick.\n\n" + identity
 		if diff := cmp.Diff(want, rec.system(i)); diff != "" {
 			t.Error(diff)
+		}
+	}
+}
+
+// What people tell a run is at the end of the instruction of the next iteration's agents, also of those in loops inside it, and not of
+// those that give the score.
+func TestHintsInPrompt(t *testing.T) {
+	hints := new(agent.Hints)
+	rec := record(script(t, says("x"), says("1"), says("y"), says("2"), says("z"), says("3")))
+	first := true
+	tells := newAgent(t, llmagent.Config{Name: "a", Model: rec, AfterModelCallbacks: []llmagent.AfterModelCallback{
+		func(agent.Context, *model.LLMResponse, error) (*model.LLMResponse, error) {
+			if first {
+				hints.Add(mark.Hint{ID: "1", Text: "Use tabs."})
+				hints.Add(mark.Hint{ID: "2", Text: "Be quick."})
+				hints.Add(mark.Hint{ID: "1", Text: "Use tabs."})
+			}
+			first = false
+			return nil, nil
+		}}})
+	inner := newLoop(t, loopagent.Config{MaxIterations: 1}, tells)
+	judge := newAgent(t, llmagent.Config{Name: "judge", Model: rec, OutputKey: "score"})
+	outer, err := loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: "book", SubAgents: []agent.Agent{inner, judge}}, MaxIterations: 3,
+		Score: &loop.Score{Key: "score", Scorers: []string{"judge"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	th := newThread(t, outer)
+	th.cfg.Hints = hints
+	th.must("go")
+	const told = "\n\nA person says for this iteration:\nUse tabs.\nBe quick."
+	judges := strings.ReplaceAll(identity, `"a"`, `"judge"`)
+	for i, want := range []string{identity, judges, identity + told, judges, identity, judges} {
+		if diff := cmp.Diff(want, rec.system(i)); diff != "" {
+			t.Errorf("request %d: %s", i, diff)
 		}
 	}
 }

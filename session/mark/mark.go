@@ -30,6 +30,8 @@ const (
 	// KindLegStarted: a loop that has converged goes on with other settings, and the event's state delta restores the
 	// state from which it does. Data is a [LegStarted].
 	KindLegStarted Kind = "leg_started"
+	// KindHinted: an iteration of a loop begins, and its agents get what people have told the run. Data is a [Hinted].
+	KindHinted Kind = "hinted"
 	// KindRolledBack: an iteration was not accepted, and the event's state delta
 	// undoes it. Data is a [RolledBack].
 	KindRolledBack Kind = "rolled_back"
@@ -190,6 +192,23 @@ type RolledBack struct {
 	To        int `json:"to"`
 	// Reason says why the iteration was not accepted.
 	Reason string `json:"reason"`
+}
+
+// Hinted is the data of [KindHinted].
+type Hinted struct {
+	// Iteration is the number of the iteration that begins.
+	Iteration int    `json:"iteration"`
+	Hints     []Hint `json:"hints"`
+}
+
+// Hint is a text of a person for the next iteration of a run.
+type Hint struct {
+	// ID tells the hint from others with the same text.
+	ID   string `json:"id"`
+	Text string `json:"text"`
+	// By names the person or process that gave the hint, and At is when.
+	By string    `json:"by,omitempty"`
+	At time.Time `json:"at,omitzero"`
 }
 
 // RaceDecided is the data of [KindRaceDecided].

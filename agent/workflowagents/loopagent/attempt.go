@@ -31,6 +31,7 @@ func (r *run) runStep(d *loop.Decision) bool {
 	}
 	r.current.address, r.current.endMark = r.address(d), nil
 	r.loop.Sample = r.sample(d)
+	r.loop.Scores = r.plan.Score.GivenBy(r.plan.Steps[d.Step].Name)
 	if r.mode.resumed && r.place.IsReplay() {
 		if known, more := r.replayStep(d); known {
 			return more

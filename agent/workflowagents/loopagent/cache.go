@@ -73,6 +73,9 @@ func (r *run) setCacheKey(d *loop.Decision) *Cache {
 		if l := r.loop.Leg; l != nil && l.Settings != (drive.Settings{}) { // other settings can give another answer
 			c.key = strings.Join([]string{l.Model, l.Thinking, l.Instructions, key}, "\x00")
 		}
+		if text := r.loop.HintText(); text != "" {
+			c.key = text + "\x00" + c.key
+		}
 	}
 	return policy
 }

@@ -29,7 +29,34 @@ func (r *run) beginIteration(n int) bool {
 		r.results.candidates.begin(n)
 	}
 	r.writes.ofCallbacks = nil
+	if !r.takeHints(n) {
+		return false
+	}
 	return len(r.cfg.BeforeIteration) == 0 || r.callBefore(n)
+}
+
+// takeHints gives iteration n the hints that people have given the run. In a durable run it records them, so that a resumed run gives
+// its agents the same ones. It reports whether the loop continues.
+func (r *run) takeHints(n int) bool {
+	r.loop.Hints = nil
+	if ev := r.place.Recorded(); ev != nil && ev.Mark != nil && ev.Mark.Kind == mark.KindHinted {
+		var was mark.Hinted
+		if err := ev.Mark.Decode(&was); err != nil {
+			r.fail(err)
+			return false
+		}
+		if was.Iteration == n {
+			r.loop.Hints = was.Hints
+			return r.mark(mark.KindHinted, was, nil)
+		}
+	}
+	if r.place.IsReplay() {
+		return true
+	}
+	if r.loop.Hints = r.ctx.RunConfig().Hints.Take(r.ctx.Branch()); r.loop.Hints == nil || !r.mode.durable {
+		return true
+	}
+	return r.mark(mark.KindHinted, mark.Hinted{Iteration: n, Hints: r.loop.Hints}, nil)
 }
 
 // keepStart saves the state before the first iteration, which the judge has just scored. The loop hands it back if no

@@ -119,7 +119,7 @@ func (r *run) carryOut(d *loop.Decision) bool {
 // beginFinalizer ends the iterations, and gives the finalizer the values of the chosen iteration before its first attempt.
 func (r *run) beginFinalizer(rec *loop.StopRecord) bool {
 	first := !r.phase.finalizing
-	r.phase.finalizing, r.loop.Leg, r.loop.Since = true, nil, 0
+	r.phase.finalizing, r.loop.Leg, r.loop.Since, r.loop.Hints = true, nil, 0, nil
 	r.observeIterationEnd(nil, nil)
 	r.loop.IterationAddress = r.loop.Address
 	r.chooseBestFor(rec.Reason)

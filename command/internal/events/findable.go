@@ -93,6 +93,11 @@ func OutermostIteration(ev *session.Event) int {
 		if ev.Mark.Decode(&it) == nil {
 			return it.Number
 		}
+	case mark.KindHinted:
+		var m mark.Hinted
+		if ev.Mark.Decode(&m) == nil {
+			return m.Iteration
+		}
 	case mark.KindLegStarted:
 		var leg mark.LegStarted
 		if ev.Mark.Decode(&leg) == nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/internal/history/progress"
 	"github.com/refrain-dev/refrain/internal/history/runlog"
 	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/loop"
@@ -91,6 +92,10 @@ func MarkText(m *mark.Mark) string {
 	case mark.KindLoopStopped:
 		if d := in[loop.StopRecord](m); d != nil {
 			return stopText(d)
+		}
+	case mark.KindHinted:
+		if d := in[mark.Hinted](m); d != nil {
+			return fmt.Sprintf("iteration %d: %s", d.Iteration, progress.HintsText(d.Hints))
 		}
 	case mark.KindRolledBack:
 		if d := in[mark.RolledBack](m); d != nil {

@@ -89,7 +89,7 @@ var verbs = map[string]string{
 	"logs": "events", "log": "events", "tail": "watch", "follow": "watch", "attach": "watch", "stop": "pause", "kill": "cancel",
 	"abort": "cancel", "start": "run", "exec": "run", "continue": "resume", "restart": "resume", "retry": "resume",
 	"delete": "rm", "remove": "rm", "new": "init", "create": "init", "lint": "check", "test": "rehearse", "chat": "console",
-	"web": "serve", "api_server": "serve",
+	"steer": "tell", "say": "tell", "web": "serve", "api_server": "serve",
 }
 
 // UnknownCommand returns an error about arguments that are not a command.

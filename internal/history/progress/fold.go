@@ -78,6 +78,11 @@ func (f *Fold) Add(ev *session.Event) []string {
 		}
 	case mark.KindIterationFinished:
 		return f.iteration(ev, now)
+	case mark.KindHinted:
+		var m mark.Hinted
+		if ev.Mark.Decode(&m) == nil {
+			return []string{indent(ev) + prefix(ev) + fmt.Sprintf("Iteration %d is told: ", m.Iteration) + HintsText(m.Hints)}
+		}
 	case mark.KindRolledBack:
 		return f.rolledBack(ev)
 	case mark.KindLegStarted:

@@ -110,6 +110,19 @@ func indent(ev *session.Event) string {
 	return strings.Repeat("  ", max(depth, 0))
 }
 
+// HintsText returns hints with those who gave them, in one line.
+func HintsText(hints []mark.Hint) string {
+	var all []string
+	for _, h := range hints {
+		text := brief.Line(h.Text, lineText)
+		if h.By != "" {
+			text += " (by " + brief.Line(h.By, lineText) + ")"
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, "; ")
+}
+
 // lineText is the most characters of a text from outside in a line.
 const lineText = 200
 

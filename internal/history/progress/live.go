@@ -199,6 +199,11 @@ func (l *Live) mark(ev *session.Event, now time.Duration) {
 			s.Loop.account.check(&rec)
 			l.view.EndIteration(session.Address(passName(ev.Address, rec.Number)))
 		}
+	case mark.KindHinted:
+		var m mark.Hinted
+		if ev.Mark.Decode(&m) == nil && m.Iteration > 0 {
+			s.loop().pass(m.Iteration, now).Hints = m.Hints
+		}
 	case mark.KindRolledBack:
 		var back mark.RolledBack
 		if ev.Mark.Decode(&back) == nil && back.Iteration > 0 {

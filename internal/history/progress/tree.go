@@ -119,6 +119,8 @@ type Iteration struct {
 	// restored; 0 is the state at the loop's start.
 	RolledBack bool `json:"rolled_back,omitempty"`
 	BackTo     int  `json:"back_to,omitempty"`
+	// Hints are what people have told the run for the iteration.
+	Hints []mark.Hint `json:"hints,omitempty"`
 	// Began and Ended are as in a [Step].
 	Began time.Duration `json:"began_ns"`
 	Ended time.Duration `json:"ended_ns"`

@@ -270,6 +270,15 @@ func (r *Runs) Pause(ctx context.Context, id, reason string, now bool) error {
 	return r.change(ctx, "pause", id, func() error { return problem.NoRun(id, pause(ctx, id, reason)) })
 }
 
+// Tell gives a run a text for its next iteration, and reports whether a process drives the run; see [supervisor.Supervisor.Tell].
+func (r *Runs) Tell(ctx context.Context, id, text string) (driven bool, err error) {
+	err = r.change(ctx, "tell", id, func() (err error) {
+		driven, err = r.Supervisor.Tell(ctx, id, text)
+		return problem.NoRun(id, err)
+	})
+	return driven, err
+}
+
 // Cancel ends a run now.
 func (r *Runs) Cancel(ctx context.Context, id, reason string) error {
 	return r.change(ctx, "cancel", id, func() error { return problem.NoRun(id, r.Supervisor.Cancel(ctx, id, reason)) })

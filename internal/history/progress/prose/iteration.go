@@ -10,14 +10,17 @@ import (
 	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
-// IterationNote returns in English the note on an iteration besides its score, and whether it is bad. It is empty
-// before the end of the iteration. It has no character that commands a terminal.
+// IterationNote returns in English the note on an iteration besides its score, and whether it is bad. Before the end of the
+// iteration it has only what people have told the run. It has no character that commands a terminal.
 func IterationNote(l *progress.Loop, it *progress.Iteration) (note string, bad bool) {
 	rec := it.Record
-	if rec == nil {
-		return "", false
-	}
 	var notes []string
+	if len(it.Hints) > 0 {
+		notes = append(notes, "told: "+progress.HintsText(it.Hints))
+	}
+	if rec == nil {
+		return brief.Clean(strings.Join(notes, "; ")), false
+	}
 	switch {
 	case rec.Rejected != "" && it.RolledBack:
 		notes, bad = append(notes, "undone: "+rec.Rejected), true
