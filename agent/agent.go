@@ -77,13 +77,13 @@ const (
 	TypeHuman      Type = "human"
 )
 
-// typed is an agent that reports its kind.
-type typed interface{ Type() Type }
+// typer is an agent that reports its kind.
+type typer interface{ Type() Type }
 
 // TypeOf returns the kind of an agent. This is the result of its method Type() agent.Type, or
 // [TypeCustom] if it has no such method.
 func TypeOf(a Agent) Type {
-	if t, ok := a.(typed); ok {
+	if t, ok := a.(typer); ok {
 		return t.Type()
 	}
 	return TypeCustom

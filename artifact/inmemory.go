@@ -25,11 +25,11 @@ type folder struct{ app, user, session string }
 
 // file has the versions saved under one name.
 type file struct {
-	versions map[int64]saved
+	versions map[int64]artifactVersion
 	newest   int64 // ever given: a deleted number is not given again, as long as there is a file
 }
 
-type saved struct {
+type artifactVersion struct {
 	part *genai.Part
 	at   time.Time
 }
@@ -61,7 +61,7 @@ func (s *inMemory) Save(_ context.Context, req *SaveRequest) (*SaveResponse, err
 	}
 	f := files[req.FileName]
 	if f == nil {
-		f = &file{versions: make(map[int64]saved)}
+		f = &file{versions: make(map[int64]artifactVersion)}
 		files[req.FileName] = f
 	}
 	version := req.Version
@@ -73,7 +73,7 @@ func (s *inMemory) Save(_ context.Context, req *SaveRequest) (*SaveResponse, err
 			f.newest)
 	}
 	f.newest = max(f.newest, version)
-	f.versions[version] = saved{req.Part, time.Now()}
+	f.versions[version] = artifactVersion{req.Part, time.Now()}
 	return &SaveResponse{Version: version}, nil
 }
 
@@ -148,19 +148,19 @@ func (s *inMemory) GetArtifactVersion(_ context.Context, req *GetArtifactVersion
 }
 
 // find fetches a version of a file; 0 is the latest.
-func (s *inMemory) find(in folder, name string, version int64) (int64, saved, error) {
+func (s *inMemory) find(in folder, name string, version int64) (int64, artifactVersion, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	f := s.folders[in][name]
 	if f == nil {
-		return 0, saved{}, fmt.Errorf("file %q: %w", name, ErrNotFound)
+		return 0, artifactVersion{}, fmt.Errorf("file %q: %w", name, ErrNotFound)
 	}
 	if version == 0 {
 		version = f.newestFirst()[0]
 	}
 	v, ok := f.versions[version]
 	if !ok {
-		return 0, saved{}, fmt.Errorf("version %d of file %q: %w", version, name, ErrNotFound)
+		return 0, artifactVersion{}, fmt.Errorf("version %d of file %q: %w", version, name, ErrNotFound)
 	}
 	return version, v, nil
 }

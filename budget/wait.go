@@ -57,7 +57,7 @@ func (b *Meter) wait(ctx context.Context, try func(late bool) (Reservation, <-ch
 
 // try reserves, or returns a channel that is closed when it may be tried again.
 // Parked says that only calls that are parked are in the way.
-func (w *wanted) try(b *Meter) (room Reservation, changed <-chan struct{}, parked bool, err error) {
+func (w *claim) try(b *Meter) (room Reservation, changed <-chan struct{}, parked bool, err error) {
 	mu := b.lock()
 	defer mu.Unlock()
 	alone, now := *w, *w
@@ -109,8 +109,8 @@ func (b *Meter) ends(e ending) (a amount) {
 	return a
 }
 
-// wanted is a request that is checked against the budgets.
-type wanted struct {
+// claim is a request that is checked against the budgets.
+type claim struct {
 	in, out, least int64
 	price          Price
 	reserved       Price // of which the reservation is made
@@ -118,8 +118,8 @@ type wanted struct {
 }
 
 // want prices a request.
-func (b *Meter) want(r Request) (wanted, error) {
-	w := wanted{in: count(r.InputTokens), out: count(r.OutputTokens)}
+func (b *Meter) want(r Request) (claim, error) {
+	w := claim{in: count(r.InputTokens), out: count(r.OutputTokens)}
 	if w.price, w.priced = b.top().prices.Of(r.Model); b.costed && !w.priced {
 		return w, &UnknownPriceError{Model: r.Model}
 	}
@@ -132,13 +132,13 @@ func (b *Meter) want(r Request) (wanted, error) {
 }
 
 // need returns the least amount that the call needs.
-func (w *wanted) need() amount {
+func (w *claim) need() amount {
 	return amount{calls: 1, tokens: w.in + w.least, nanos: w.reserved.atMost(w.in, w.least)}
 }
 
 // fits reduces the output to the room in b and all budgets above it, and fails if one has no room
 // for the least output. The caller holds the root's mu.
-func (w *wanted) fits(b *Meter, e ending) error {
+func (w *claim) fits(b *Meter, e ending) error {
 	need, out := w.need(), w.out
 	for n := b; n != nil; n = n.parent {
 		if n.limit.costed && n.used.unpriced > 0 { // by Book
@@ -158,7 +158,7 @@ func (w *wanted) fits(b *Meter, e ending) error {
 }
 
 // within returns how much of the output fits into the free amount of a budget.
-func (w *wanted) within(n *Meter, free amount, out int64) int64 {
+func (w *claim) within(n *Meter, free amount, out int64) int64 {
 	out = min(out, free.tokens-w.in)
 	if n.limit.costed {
 		out = min(out, w.reserved.affords(w.in, out, free.nanos))
@@ -167,7 +167,7 @@ func (w *wanted) within(n *Meter, free amount, out int64) int64 {
 }
 
 // take reserves the part that fits. The root's mu is held.
-func (w *wanted) take(b *Meter) Reservation {
+func (w *claim) take(b *Meter) Reservation {
 	ask := amount{calls: 1, tokens: w.in + w.out, nanos: w.reserved.atMost(w.in, w.out)}
 	most := count(1 << 62)
 	for n := b; n != nil; n = n.parent {

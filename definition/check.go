@@ -20,7 +20,7 @@ type checker struct {
 	keys  map[string]string // keys of the state, and who gives or writes each
 	reads []read
 	// misplaced lists placeholders whose values may be any text, in places that need a declared shape.
-	misplaced []misplaced
+	misplaced []misplacement
 	// spaced lists placeholders with spaces in their names, which read no key.
 	spaced  []read
 	scripts map[string]readScript // of models, by path

@@ -180,8 +180,8 @@ func (c *checker) shaped() {
 	}
 }
 
-// misplaced reports a placeholder in a command whose value may be any text.
-type misplaced struct {
+// misplacement reports a placeholder in a command whose value may be any text.
+type misplacement struct {
 	read
 	err *taskagent.ShapeError
 }
@@ -195,7 +195,7 @@ func (c *checker) misplace(a *Agent, e *taskagent.ShapeError) {
 		if ref.Name == e.Name {
 			rd := read{agent: a, field: field, name: ref.Name, line: ref.Line, column: ref.Column, form: formOf(ref),
 				inner: ref.Inner, soft: ref.Optional}
-			c.misplaced = append(c.misplaced, misplaced{rd, e})
+			c.misplaced = append(c.misplaced, misplacement{rd, e})
 			return
 		}
 	}
@@ -217,7 +217,7 @@ func (c *checker) shapeless() {
 }
 
 // instead returns the lines to write for a placeholder that is not allowed at its place.
-func (c *checker) instead(m misplaced) string {
+func (c *checker) instead(m misplacement) string {
 	a, field, name := m.agent, m.field, m.name
 	kinds := "{choices: [a, b]}, {pattern: \"[a-z]+\"} or {type: file}"
 	switch {

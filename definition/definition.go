@@ -190,7 +190,7 @@ func Parse(name string, data []byte, opts Options) (*Definition, error) {
 	return l.definition(src, n)
 }
 
-func newLoader() *loader { return &loader{opened: make(map[string]*opened)} }
+func newLoader() *loader { return &loader{opened: make(map[string]*textFile)} }
 
 func (l *loader) unreadable(name string, err error) error {
 	l.report(source.Span{Src: source.New(name, name, 0, "")}, CodeFile, "the file cannot be read: %v", source.Cause(err)).err = err
@@ -240,12 +240,12 @@ type loader struct {
 	sources  []*source.Source
 	problems Problems
 	notes    Problems
-	nodes    int                // seen so far
-	reading  []*source.Source   // files around the current place
-	uses     int                // refs that were followed
-	copies   int                // agents that were read again
-	change   *change            // of the agents that are read; nil if they are as the file describes them
-	opened   map[string]*opened // files that were read, by path
+	nodes    int                  // seen so far
+	reading  []*source.Source     // files around the current place
+	uses     int                  // refs that were followed
+	copies   int                  // agents that were read again
+	change   *change              // of the agents that are read; nil if they are as the file describes them
+	opened   map[string]*textFile // files that were read, by path
 }
 
 // report adds an error and returns it, so that the caller can set a hint.
@@ -438,8 +438,8 @@ func (r *reader) fileNear(target, from string) (hint, suggestion string) {
 	return meant.Name(filepath.ToSlash(rel))
 }
 
-// opened is a file that was read.
-type opened struct {
+// textFile is a file that was read.
+type textFile struct {
 	src  *source.Source
 	node *source.Node // nil if it could not be read as YAML
 }
@@ -450,7 +450,7 @@ const linkHint = "a link in the folder of the definition must not lead out of it
 func leadsOut(err error) bool { return strings.Contains(err.Error(), "escapes") }
 
 // open reads the file that a ref names, once; nil if it cannot be read.
-func (r *reader) open(at source.Span, name, target string) *opened {
+func (r *reader) open(at source.Span, name, target string) *textFile {
 	if file, ok := r.opened[target]; ok {
 		return file
 	}
@@ -470,7 +470,7 @@ func (r *reader) open(at source.Span, name, target string) *opened {
 		return nil
 	}
 	src, n := r.read(f, r.folder+target, target)
-	r.opened[target] = &opened{src, n}
+	r.opened[target] = &textFile{src, n}
 	return r.opened[target]
 }
 

@@ -209,7 +209,7 @@ func (c *checker) reconciles(a *Agent) {
 	c.reads = slices.DeleteFunc(c.reads, func(rd read) bool {
 		return rd.agent == a.Reconcile && rd.name == taskagent.KeyCallID
 	})
-	c.misplaced = slices.DeleteFunc(c.misplaced, func(m misplaced) bool { // it has a shape there
+	c.misplaced = slices.DeleteFunc(c.misplaced, func(m misplacement) bool { // it has a shape there
 		return m.agent == a.Reconcile && m.name == taskagent.KeyCallID && m.field != "command[0]"
 	})
 }

@@ -133,7 +133,7 @@ func (d *Definition) Expected(given Assumed) *Expected {
 	} else if d.NeedsRequest() != "" {
 		e.miss(UncountedRequest, "")
 	}
-	e.said = append(e.said, said{nil, newSegment("user", e.sizes["user_input"])})
+	e.said = append(e.said, dialogMessage{nil, newSegment("user", e.sizes["user_input"])})
 	outside := e.during(func() { e.run(d.Root) })
 	if outside.Requests > 0 {
 		e.out.Loops = append(e.out.Loops, ExpectedLoop{Name: d.Root.Name, Iterations: []ExpectedIteration{outside},
@@ -153,11 +153,11 @@ func (d *Definition) Expected(given Assumed) *Expected {
 // expecter simulates the requests of a run.
 type expecter struct {
 	*worst
-	fixed    []string       // keys whose values stay
-	sizes    map[string]int // of values, in bytes, by key; without those that are unknown
-	versions map[string]int // how often a key has been written
-	said     []said         // the conversation
-	loops    []loopUnderWay // around the current place, the outermost first
+	fixed    []string        // keys whose values stay
+	sizes    map[string]int  // of values, in bytes, by key; without those that are unknown
+	versions map[string]int  // how often a key has been written
+	said     []dialogMessage // the conversation
+	loops    []loopUnderWay  // around the current place, the outermost first
 	kept     map[string]map[uint64]bool
 	asked    map[*Agent]bool
 	requests int
@@ -174,8 +174,8 @@ type segment struct {
 	bytes int
 }
 
-// said is one message of the conversation.
-type said struct {
+// dialogMessage is one message of the conversation.
+type dialogMessage struct {
 	by *Agent // nil for the user
 	segment
 }
@@ -228,7 +228,7 @@ func (e *expecter) run(a *Agent) {
 // parallel simulates the branches, none of which sees the others.
 func (e *expecter) parallel(a *Agent) {
 	before := len(e.said)
-	var all []said
+	var all []dialogMessage
 	for i, sub := range a.SubAgents {
 		if a.races() && (i > 0 || !a.Parallel.Race.Rest) { // as if the first one went on
 			e.sliced(sub, a.Parallel.Race, func() { e.run(sub) })
@@ -265,7 +265,7 @@ func (e *expecter) wrote(a *Agent, bytes int, known bool) {
 		}
 		e.answers[key] = a.Type == TypeLLM && !known
 	}
-	e.said = append(e.said, said{a, newSegment(fmt.Sprint(a.Name, " ", len(e.said), " ", e.requests), bytes)})
+	e.said = append(e.said, dialogMessage{a, newSegment(fmt.Sprint(a.Name, " ", len(e.said), " ", e.requests), bytes)})
 }
 
 // iterate simulates a loop.

@@ -419,12 +419,12 @@ func (c *checker) priceHint(model string) (hint, suggestion string) {
 
 // most returns the most that input tokens cost. A provider may charge for writing them into its cache, by the price or by
 // known rules.
-func (p *priced) most() float64 {
+func (p *modelPrice) most() float64 {
 	return p.MostInput(p.CacheWrite > 0 || p.CacheWrite1h > 0 || cachesOf(p.model).Charged)
 }
 
-// priced is a model with its price.
-type priced struct {
+// modelPrice is a model with its price.
+type modelPrice struct {
 	budget.Price
 	model string
 }
@@ -453,7 +453,7 @@ func (w *worst) priceOf(name string) (budget.Price, bool) {
 
 // prices returns the prices of the models that an agent asks, with those of on_plateau. unknown is a model whose price is
 // not known, or ? for a model that has no name; empty if all are known.
-func (w *worst) prices(a *Agent) (all []priced, unknown string) {
+func (w *worst) prices(a *Agent) (all []modelPrice, unknown string) {
 	names := []string{w.modelOf(a)}
 	for _, by := range a.legModels() {
 		if w.given.EveryModel == "" {
@@ -462,7 +462,7 @@ func (w *worst) prices(a *Agent) (all []priced, unknown string) {
 	}
 	for _, name := range names {
 		price, known := w.priceOf(name)
-		if all = append(all, priced{price, name}); !known && unknown == "" {
+		if all = append(all, modelPrice{price, name}); !known && unknown == "" {
 			unknown = cmp.Or(name, "?")
 		}
 	}

@@ -37,7 +37,7 @@ func TestSameEventsFromEveryModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	const golden = "testdata/same/events.golden"
-	var first said
+	var first dialogMessage
 	for _, name := range []string{"scripted", "openai", "anthropic", "gemini"} {
 		for _, mode := range []agent.StreamingMode{agent.StreamingModeNone, agent.StreamingModeSSE} {
 			t.Run(fmt.Sprintf("%s/%s", name, mode), func(t *testing.T) {
@@ -73,18 +73,18 @@ func TestSameEventsFromEveryModel(t *testing.T) {
 	}
 }
 
-// said is what came of one run.
-type said struct {
+// dialogMessage is what came of one run.
+type dialogMessage struct {
 	events []string // whole ones that somebody said, one JSON text each
 	marks  []string
 	pieces []string // of streamed ones
 }
 
-func (s said) text() string { return strings.Join(s.events, "\n") + "\n" }
+func (s dialogMessage) text() string { return strings.Join(s.events, "\n") + "\n" }
 
 // say runs the definition and checks what is no matter of other models: that
 // pieces come to the whole, and that the log has what was said.
-func say(t *testing.T, d *definition.Definition, from local, mode agent.StreamingMode) said {
+func say(t *testing.T, d *definition.Definition, from local, mode agent.StreamingMode) dialogMessage {
 	t.Helper()
 	count, err := functiontool.New(functiontool.Config{Name: "count_words", Description: "Counts words."},
 		func(_ tool.Context, in struct {
@@ -108,7 +108,7 @@ func say(t *testing.T, d *definition.Definition, from local, mode agent.Streamin
 	if err != nil {
 		t.Fatal(err)
 	}
-	var s said
+	var s dialogMessage
 	var words, thoughts string // of the pieces since the last whole event
 	for ev, err := range r.Run(t.Context(), "ana", "s1", genai.NewContentFromText("Go.", genai.RoleUser), agent.RunConfig{StreamingMode: mode},
 		runner.WithStateDelta(state)) {
@@ -131,7 +131,7 @@ func say(t *testing.T, d *definition.Definition, from local, mode agent.Streamin
 	if err != nil {
 		t.Fatal(err)
 	}
-	var log said
+	var log dialogMessage
 	for ev := range got.Session.Events().All() {
 		if ev.Author != "user" {
 			log.note(t, ev)
@@ -157,7 +157,7 @@ func wordsOf(ev *session.Event) (text, thought string) {
 	return ev.Text(), thought
 }
 
-func (s *said) note(t *testing.T, ev *session.Event) {
+func (s *dialogMessage) note(t *testing.T, ev *session.Event) {
 	t.Helper()
 	if ev.Mark != nil && ev.Mark.Kind == mark.KindRequested {
 		return // a scripted model has no requests to count

@@ -346,7 +346,7 @@ func (p *Plan) end(t *Tally, o *incoming, complete, scored bool) {
 		t.ScoreNote = "not read: a failure cut the iteration short"
 		t.Ended.Unscored = t.ScoreNote
 	}
-	var now watched
+	var now findingValues
 	if !waits {
 		now = p.find(t, o)
 	}

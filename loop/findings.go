@@ -45,9 +45,9 @@ func FindingKinds() []string {
 // growths is the number of iterations in a row that make a [FindingGrowth].
 const growths = 3
 
-// watched holds the values that findings are computed from. An iteration is compared with the best accepted one or, in
+// findingValues holds the values that findings are computed from. An iteration is compared with the best accepted one or, in
 // a plan without a score, with the last accepted one, provided that it had a value to compare.
-type watched struct {
+type findingValues struct {
 	// Wrote lists the watched keys that the running iteration has written.
 	Wrote []string `json:"wrote,omitzero"`
 	// Tests has the counts in the order of Watch.Tests. Counts with Iteration 0 are unknown.
@@ -111,7 +111,7 @@ func (p *Plan) notice(t *Tally, o *incoming) {
 
 // find adds the findings of the iteration that has just ended to its record. It runs before the loop decides whether
 // the iteration is accepted. It returns the values to compare later iterations with, for the case that it is accepted.
-func (p *Plan) find(t *Tally, o *incoming) (now watched) {
+func (p *Plan) find(t *Tally, o *incoming) (now findingValues) {
 	now = t.Watched
 	state, f := o.seen(), finder{t: t}
 	written := func(key string) map[string]any {
@@ -148,7 +148,7 @@ func (p *Plan) find(t *Tally, o *incoming) (now watched) {
 }
 
 // watch stores the values that later iterations are compared with, if the iteration was accepted.
-func (p *Plan) watch(t *Tally, now watched) {
+func (p *Plan) watch(t *Tally, now findingValues) {
 	rec, was := &t.Ended, &t.Watched
 	if rec.Rejected != "" {
 		return
@@ -223,7 +223,7 @@ func counted(n float64, one, more string) string {
 }
 
 // holdout compares the score and the hold-out score with those in now.Holdout, and then replaces these.
-func (f finder) holdout(s *Score, v any, now *watched) {
+func (f finder) holdout(s *Score, v any, now *findingValues) {
 	t, was := f.t, now.Holdout
 	got, err := (&Score{Label: s.Label, Field: s.Field}).number(v)
 	if err == nil {
@@ -243,7 +243,7 @@ func (f finder) holdout(s *Score, v any, now *watched) {
 }
 
 // growth updates the number of iterations in which the changes grew without a gain.
-func (f finder) growth(s *Score, files map[string]any, now *watched) {
+func (f finder) growth(s *Score, files map[string]any, now *findingValues) {
 	t, was := f.t, now.Lines
 	now.Lines, _ = plain(files["lines"])
 	if now.Lines <= was || t.Best == nil || s.gain(*t.Best, *t.Score) > t.Ended.Noise {

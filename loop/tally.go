@@ -47,12 +47,12 @@ type Tally struct {
 	// next step's time is shorter by it; Outcome.Between reports it to Add.
 	Between time.Duration `json:"between_ns,omitzero"`
 
-	tallied
+	planTally
 }
 
-// tallied is the part of a tally that only a plan reads. Its fields are exported for
+// planTally is the part of a tally that only a plan reads. Its fields are exported for
 // JSON.
-type tallied struct {
+type planTally struct {
 	// Started is when the first step started.
 	Started time.Time `json:"started,omitzero"`
 	// IterationActive is the time spent in the running iteration, without the delays
@@ -143,7 +143,7 @@ type tallied struct {
 	Met      int      `json:"met,omitzero"`
 	MetScore *float64 `json:"met_score,omitzero"`
 	// Watched holds the values that findings are computed from.
-	Watched watched `json:"watched,omitzero"`
+	Watched findingValues `json:"watched,omitzero"`
 	// Judge has the judge's samples and their statistics.
 	Judge judgeTally `json:"judge,omitzero"`
 	// Rival is the version that the judge compares others with; zero if the judge gives marks.

@@ -18,38 +18,38 @@ import (
 // of this process. An event matches if it has a word of the query; case does not matter. Events
 // with more of the words come first, and among equal ones the newer events.
 func InMemoryService() Service {
-	return &inMemory{owners: make(map[owner]map[string][]remembered)}
+	return &inMemory{owners: make(map[owner]map[string][]indexedEntry)}
 }
 
 // owner is whose memory it is.
 type owner struct{ app, user string }
 
-// remembered is an entry with the words to find it by.
-type remembered struct {
+// indexedEntry is an entry with the words to find it by.
+type indexedEntry struct {
 	entry Entry
 	words map[string]bool
 }
 
 type inMemory struct {
 	mu     sync.RWMutex
-	owners map[owner]map[string][]remembered // by session ID
+	owners map[owner]map[string][]indexedEntry // by session ID
 }
 
 func (m *inMemory) AddSessionToMemory(_ context.Context, s session.Session) error {
 	if s == nil || s.AppName() == "" || s.UserID() == "" {
 		return ErrInvalid
 	}
-	var all []remembered
+	var all []indexedEntry
 	for ev := range s.Events().All() {
 		if words := wordsOf(ev.Text()); len(words) > 0 {
-			all = append(all, remembered{entryOf(ev), words})
+			all = append(all, indexedEntry{entryOf(ev), words})
 		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	o := owner{s.AppName(), s.UserID()}
 	if m.owners[o] == nil {
-		m.owners[o] = make(map[string][]remembered)
+		m.owners[o] = make(map[string][]indexedEntry)
 	}
 	m.owners[o][s.ID()] = all
 	return nil

@@ -16,10 +16,10 @@ type Factory func(ctx context.Context, name string) (LLM, error)
 // factories holds the registered factories.
 var factories struct {
 	mu  sync.RWMutex
-	all []registered
+	all []registration
 }
 
-type registered struct {
+type registration struct {
 	pattern *regexp.Regexp
 	make    Factory
 }
@@ -42,7 +42,7 @@ func Register(pattern string, f Factory) {
 			panic(fmt.Sprintf("model: register the pattern %q: it is registered already", pattern))
 		}
 	}
-	factories.all = append(factories.all, registered{re, f})
+	factories.all = append(factories.all, registration{re, f})
 }
 
 // NewLLM returns the model with a name. It fails if no pattern of [Register] matches the name, or if several do.

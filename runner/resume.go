@@ -192,7 +192,7 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg 
 		return nil, nil, err
 	}
 	run.view = view.Rewind(past.lastSeqBefore, past.state)
-	run.outsideSteps, run.unobserved = append(run.outsideSteps, resumed), unobserved{past.first, resumed.Seq, past.reader()}
+	run.outsideSteps, run.unobserved = append(run.outsideSteps, resumed), pendingNotices{past.first, resumed.Seq, past.reader()}
 	for _, ev := range past.beforeFirstStep {
 		run.temp.restoreTemp(run.view, ev)
 	}
@@ -221,8 +221,8 @@ func (r *run) matchLogged(ev *session.Event) bool {
 	return true
 }
 
-// unobserved has the logged events of the run of which the followers of the view were not notified again yet.
-type unobserved struct {
+// pendingNotices has the logged events of the run of which the followers of the view were not notified again yet.
+type pendingNotices struct {
 	next, last int64
 	read       func(seq int64) *session.Event
 }
@@ -243,7 +243,7 @@ func (r *run) renotify(upTo int64, known *session.Event) {
 		}
 	}
 	if r.unobserved.next > r.unobserved.last {
-		r.unobserved = unobserved{}
+		r.unobserved = pendingNotices{}
 	}
 }
 

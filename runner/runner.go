@@ -350,7 +350,7 @@ type run struct {
 
 	replay       *drive.Replay    // of a run that is resumed; else nil
 	outsideSteps []*session.Event // events outside of steps that are still to be replayed
-	unobserved   unobserved
+	unobserved   pendingNotices
 }
 
 // start fetches the session and appends the user's message.

@@ -152,7 +152,7 @@ func (p *peer) listen(events func(func(a2a.Event, error) bool)) (h heard) {
 			}
 		case *a2a.TaskStatusUpdateEvent:
 			h.status, h.facts = ev.Status, factsOf(p, ev.Metadata)
-			if strings.HasPrefix(said(ev.Status), "iteration ") {
+			if strings.HasPrefix(messageText(ev.Status), "iteration ") {
 				h.passed = append(h.passed, h.facts)
 			}
 		case *a2a.TaskArtifactUpdateEvent:
@@ -198,7 +198,7 @@ func factsOf(t testing.TB, metadata map[string]any) (f facts) {
 	return f
 }
 
-func said(s a2a.TaskStatus) string {
+func messageText(s a2a.TaskStatus) string {
 	if s.Message == nil {
 		return ""
 	}
@@ -218,23 +218,23 @@ func TestA2AFromStartToAnswer(t *testing.T) {
 			}
 			start := a2a.NewMessage(a2a.MessageRoleUser, a2a.NewTextPart("Up!"), a2a.NewDataPart(map[string]any{"from": 6}))
 			asked := p.stream(start)
-			if asked.status.State != a2a.TaskStateInputRequired || !strings.HasPrefix(said(asked.status), "On from 7?\n") ||
-				!strings.Contains(said(asked.status), "yes or no") {
+			if asked.status.State != a2a.TaskStateInputRequired || !strings.HasPrefix(messageText(asked.status), "On from 7?\n") ||
+				!strings.Contains(messageText(asked.status), "yes or no") {
 				t.Fatalf("the first stream told %+v", asked)
 			}
 			if asked.Run != string(asked.TaskID) || asked.Status != "waiting" || len(asked.Waits) != 1 || asked.Waits[0].Kind != "approve" {
 				t.Errorf("the metadata is %+v", asked.facts)
 			}
 			if wrong := p.send(to(asked.TaskInfo, "perhaps")); wrong.Status.State != a2a.TaskStateInputRequired ||
-				!strings.Contains(said(wrong.Status), "answer with yes or no") {
+				!strings.Contains(messageText(wrong.Status), "answer with yes or no") {
 				t.Errorf("a wrong answer leads to %+v", wrong.Status)
 			}
 			answer := to(asked.TaskInfo, "Yes.")
 			next := p.send(answer)
-			if next.Status.State != a2a.TaskStateInputRequired || !strings.HasPrefix(said(next.Status), "On from 8?") {
+			if next.Status.State != a2a.TaskStateInputRequired || !strings.HasPrefix(messageText(next.Status), "On from 8?") {
 				t.Fatalf("the first answer leads to %+v", next.Status)
 			}
-			if again := p.send(answer); !strings.HasPrefix(said(again.Status), "On from 8?") {
+			if again := p.send(answer); !strings.HasPrefix(messageText(again.Status), "On from 8?") {
 				t.Errorf("the first answer again leads to %+v", again.Status)
 			}
 			last := p.stream(to(asked.TaskInfo, "yes"))
@@ -303,7 +303,7 @@ func TestA2ACancellation(t *testing.T) {
 			_, err := p.SendMessage(t.Context(), &a2a.SendMessageRequest{Message: to(task, "faster")})
 			p.refusal(err, a2a.ErrUnsupportedOperation, "asks no such question")
 			got, err := p.CancelTask(t.Context(), &a2a.CancelTaskRequest{ID: task.ID})
-			if err != nil || got.Status.State != a2a.TaskStateCanceled || !strings.Contains(said(got.Status), "canceled over A2A") {
+			if err != nil || got.Status.State != a2a.TaskStateCanceled || !strings.Contains(messageText(got.Status), "canceled over A2A") {
 				t.Errorf("canceled, the task is %+v: %v", got, err)
 			}
 			_, err = p.CancelTask(t.Context(), &a2a.CancelTaskRequest{ID: task.ID})
@@ -330,7 +330,7 @@ func TestA2APausedAndFailed(t *testing.T) {
 	}
 	got := p.get(task.ID)
 	if f := factsOf(t, got.Metadata); got.Status.State != a2a.TaskStateWorking || f.Status != "paused" ||
-		!strings.Contains(said(got.Status), "lunch") {
+		!strings.Contains(messageText(got.Status), "lunch") {
 		t.Errorf("paused, the task is %+v", got)
 	}
 	resumed := false
@@ -351,7 +351,7 @@ func TestA2APausedAndFailed(t *testing.T) {
 		t.Errorf("the stream told %+v", h)
 	}
 	if got := s.peer("fails", speeches[0]).send(words("go")); got.Status.State != a2a.TaskStateFailed ||
-		!strings.Contains(said(got.Status), "x") {
+		!strings.Contains(messageText(got.Status), "x") {
 		t.Errorf("failed, the task is %+v", got)
 	}
 }
@@ -364,7 +364,7 @@ func TestA2AServerRestarts(t *testing.T) {
 	start.ContextID = "a trip"
 	task := p.send(start)
 	answer := to(task, "yes")
-	if next := p.send(answer); !strings.HasPrefix(said(next.Status), "On from 7?") || next.ContextID != "a trip" {
+	if next := p.send(answer); !strings.HasPrefix(messageText(next.Status), "On from 7?") || next.ContextID != "a trip" {
 		t.Fatalf("the first answer leads to %+v", next)
 	}
 	if err := s.Shutdown(t.Context()); err != nil {
@@ -381,7 +381,7 @@ func TestA2AServerRestarts(t *testing.T) {
 	if again := p.send(start); again.ID != task.ID {
 		t.Errorf("the first message again is the task %s, and not %s", again.ID, task.ID)
 	}
-	if again := p.send(answer); !strings.HasPrefix(said(again.Status), "On from 7?") || again.ContextID != "a trip" {
+	if again := p.send(answer); !strings.HasPrefix(messageText(again.Status), "On from 7?") || again.ContextID != "a trip" {
 		t.Errorf("the first answer again leads to %+v", again)
 	}
 	if done := p.send(to(task, "yes")); done.Status.State != a2a.TaskStateCompleted || len(done.History) != 5 {
@@ -508,7 +508,7 @@ func TestA2AAnswers(t *testing.T) {
 			t.Fatalf("%s: the task is %+v", x.question, task.Status)
 		}
 		if x.wrong != nil {
-			if got := p.send(to(task, x.wrong)); got.Status.State != a2a.TaskStateInputRequired || !strings.Contains(said(got.Status),
+			if got := p.send(to(task, x.wrong)); got.Status.State != a2a.TaskStateInputRequired || !strings.Contains(messageText(got.Status),
 				"answer with") {
 				t.Errorf("%s: %q leads to %+v", x.question, x.wrong, got.Status)
 			}

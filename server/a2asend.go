@@ -27,8 +27,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// said is the content of a message.
-type said struct {
+// messageContent is the content of a message.
+type messageContent struct {
 	text     string
 	data     any    // the value of its part of data
 	hasData  bool   // the message has a part of data
@@ -37,7 +37,7 @@ type said struct {
 }
 
 // read checks a message and returns its content. It accepts text and one part of data, and refuses files.
-func (a *a2aAgent) read(req *a2a.SendMessageRequest) (*said, error) {
+func (a *a2aAgent) read(req *a2a.SendMessageRequest) (*messageContent, error) {
 	m := req.Message
 	switch {
 	case a.err != nil:
@@ -63,7 +63,7 @@ func (a *a2aAgent) read(req *a2a.SendMessageRequest) (*said, error) {
 			return nil, err
 		}
 	}
-	out := new(said)
+	out := new(messageContent)
 	var words []string
 	for i, part := range m.Parts {
 		if part == nil {
@@ -117,7 +117,7 @@ func (a *a2aAgent) take(ctx context.Context, req *a2a.SendMessageRequest) (id, w
 }
 
 // start starts a run with a message.
-func (a *a2aAgent) start(ctx context.Context, m *a2a.Message, what *said) (id string, err error) {
+func (a *a2aAgent) start(ctx context.Context, m *a2a.Message, what *messageContent) (id string, err error) {
 	req := &operations.StartRequest{
 		StartArgs: operations.StartArgs{Definition: a.name, Input: what.text},
 		Message:   &program.Message{ID: m.ID, Context: m.ContextID},
@@ -145,7 +145,7 @@ func (a *a2aAgent) start(ctx context.Context, m *a2a.Message, what *said) (id st
 }
 
 // answer answers a question of a run with a message.
-func (a *a2aAgent) answer(ctx context.Context, m *a2a.Message, what *said) (wrong string, err error) {
+func (a *a2aAgent) answer(ctx context.Context, m *a2a.Message, what *messageContent) (wrong string, err error) {
 	if err := a.mine(ctx, m.TaskID); err != nil {
 		return "", err
 	}
@@ -372,7 +372,7 @@ func (a *a2aAgent) tell(ctx context.Context, f *feed, wrong string, messages *in
 		return nil
 	}
 	info, none, told := task.TaskInfo(), 0, now.Status
-	each := func(p *passed) error {
+	each := func(p *loopProgress) error {
 		known = p.iterations
 		row := toldRun{runlog.Row{ID: f.id, Name: now.Name, Status: string(mark.RunRunning), Iteration: p.iteration, Score: p.score}}
 		status := a2a.NewStatusUpdateEvent(info, a2a.TaskStateWorking, says(p.message, info))

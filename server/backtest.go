@@ -137,7 +137,7 @@ func chosen(all []*backtest.Recording, address string) (found *backtest.Recordin
 // one field of their plan.
 type study struct {
 	// Definitions lists the definitions that have completed runs with a score, by the names of their runs.
-	Definitions []studied `json:"definitions"`
+	Definitions []runStudy `json:"definitions"`
 	// The other fields are set if the query names a definition. File is its name in the folder; File is "" if the folder no
 	// longer has it. Agent is the name of the loop.
 	Definition string `json:"definition,omitzero"`
@@ -160,8 +160,8 @@ type study struct {
 	Runs []studyRun `json:"runs,omitzero"`
 }
 
-// studied is a definition and the number of its runs.
-type studied struct {
+// runStudy is a definition and the number of its runs.
+type runStudy struct {
 	Name string `json:"name"`
 	Runs int    `json:"runs"`
 }
@@ -201,7 +201,7 @@ const (
 // study answers with a study of the last runs of the definition in the query.
 func (s *Server) study(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
-	out := &study{Definitions: []studied{}, Definition: q.Get("definition"), Field: q.Get("field"),
+	out := &study{Definitions: []runStudy{}, Definition: q.Get("definition"), Field: q.Get("field"),
 		Rules: cmp.Or(q.Get("rules"), rulesRecorded), Safe: -1}
 	if out.Field != "" && !slices.Contains(backtest.SweepFields(), out.Field) {
 		return problem.Bad("field=%s: it cannot be moved", out.Field)
@@ -267,10 +267,10 @@ func (s *Server) scored(r *http.Request, out *study) (ids []string, err error) {
 		if row.Score == nil {
 			continue
 		}
-		i := slices.IndexFunc(out.Definitions, func(d studied) bool { return d.Name == row.Name })
+		i := slices.IndexFunc(out.Definitions, func(d runStudy) bool { return d.Name == row.Name })
 		if i < 0 {
 			i = len(out.Definitions)
-			out.Definitions = append(out.Definitions, studied{Name: row.Name})
+			out.Definitions = append(out.Definitions, runStudy{Name: row.Name})
 		}
 		out.Definitions[i].Runs++
 		if row.Name == out.Definition && len(ids) < studyMost {

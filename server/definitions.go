@@ -157,8 +157,8 @@ func (s *Server) deleteDefinition(w http.ResponseWriter, r *http.Request) error 
 	return nil
 }
 
-// checked is the response of validate.
-type checked struct {
+// validation is the response of validate.
+type validation struct {
 	Valid    bool                 `json:"valid"`
 	Problems []foundProblem       `json:"problems"`
 	Agents   []agentLine          `json:"agents,omitempty"`
@@ -199,7 +199,7 @@ func (s *Server) validate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out := &checked{Problems: []foundProblem{}}
+	out := &validation{Problems: []foundProblem{}}
 	p, def, err := operations.Load(s.runs.Folder.Parts(), file, text)
 	all, is := errors.AsType[definition.Problems](err)
 	switch {
@@ -241,7 +241,7 @@ func (s *Server) meant(r *http.Request) (string, error) {
 }
 
 // describe fills in what a preview shows of a valid definition.
-func (c *checked) describe(def *definition.Definition) {
+func (c *validation) describe(def *definition.Definition) {
 	worst := def.Worst(definition.Assumed{})
 	c.Valid, c.Inputs, c.Worst, c.Stops = true, def.Inputs, &worst.Total, def.Root.Stops()
 	for _, a := range worst.Agents {

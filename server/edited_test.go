@@ -59,8 +59,8 @@ func TestAClientDecidesAboutEditedFiles(t *testing.T) {
 			return run{string(task.ID), func(_ string, value any) {
 				word := "yes"
 				if r, ok := value.(mark.Resolution); ok {
-					if got := p.get(task.ID); got.Status.State != a2a.TaskStateInputRequired || !strings.Contains(said(got.Status), "keep, discard, base") {
-						s.Errorf("the question is %s", said(got.Status))
+					if got := p.get(task.ID); got.Status.State != a2a.TaskStateInputRequired || !strings.Contains(messageText(got.Status), "keep, discard, base") {
+						s.Errorf("the question is %s", messageText(got.Status))
 					}
 					word = r.Action
 				}

@@ -147,13 +147,13 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 		return s.tell(r, c, f, "", nil)
 	}
 	lang := wire.LanguageOf(r)
-	return s.tell(r, c, f, "snapshot", func(old time.Duration) (shown, error) { return f.snapshot(lang, old) })
+	return s.tell(r, c, f, "snapshot", func(old time.Duration) (rendering, error) { return f.snapshot(lang, old) })
 }
 
 // tell keeps a stream open until the client leaves. It sends the events that the client lacks. After each change of the run
 // it also sends the result of whole as an event with that name, at most ten times a second. If whole is nil, tell sends only
 // the events of the log.
-func (s *Server) tell(r *http.Request, c *client, f *feed, name string, whole func(old time.Duration) (shown, error)) error {
+func (s *Server) tell(r *http.Request, c *client, f *feed, name string, whole func(old time.Duration) (rendering, error)) error {
 	leave, err := s.place(r.Context())
 	if err != nil {
 		return err

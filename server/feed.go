@@ -45,7 +45,7 @@ type feed struct {
 	drivenBy string // the owner of the lease; "" if no process drives the run
 	parent   *mark.RunParent
 
-	shown map[shownKey]shown // the cached results of made
+	shown map[shownKey]rendering // the cached results of made
 }
 
 // folds holds the results of folding a run's events. Each event is folded once, and only the last few events are kept.
@@ -70,8 +70,8 @@ type shownKey struct {
 	lang prose.Language
 }
 
-// shown is JSON that was made from the run at one moment.
-type shown struct {
+// rendering is JSON that was made from the run at one moment.
+type rendering struct {
 	text         []byte
 	version, seq int64     // the version of the feed, and the last event in text
 	at           time.Time // when it was made
@@ -428,11 +428,11 @@ const (
 
 // made returns the result of the function of as JSON without secrets. It returns a cached result if the run has not changed
 // since, or if the cached result is younger than old. So it is made at most once for each change, for all clients.
-func (f *feed) made(key shownKey, old time.Duration, of func() any) (shown, error) {
+func (f *feed) made(key shownKey, old time.Duration, of func() any) (rendering, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err != nil {
-		return shown{}, f.err
+		return rendering{}, f.err
 	}
 	if was := f.shown[key]; was.text != nil && (was.version == f.version || time.Since(was.at) < old) {
 		return was, nil
@@ -443,17 +443,17 @@ func (f *feed) made(key shownKey, old time.Duration, of func() any) (shown, erro
 		err, *f.whole = f.whole.Err, runlog.Wholes{Fetch: f.view} // the next call tries again to read the store
 	}
 	if err != nil {
-		return shown{}, err
+		return rendering{}, err
 	}
 	if f.shown == nil {
-		f.shown = make(map[shownKey]shown)
+		f.shown = make(map[shownKey]rendering)
 	}
-	f.shown[key] = shown{[]byte(credential.Masked(string(text))), f.version, f.folded, at}
+	f.shown[key] = rendering{[]byte(credential.Masked(string(text))), f.version, f.folded, at}
 	return f.shown[key], nil
 }
 
 // snapshot returns the whole run as JSON, with the last iterations of each loop. The result may be up to old out of date.
-func (f *feed) snapshot(lang prose.Language, old time.Duration) (shown, error) {
+func (f *feed) snapshot(lang prose.Language, old time.Duration) (rendering, error) {
 	return f.made(shownKey{"snapshot", lang}, old, func() any {
 		sum := progress.Summarize(f.last)
 		if !f.began.IsZero() {

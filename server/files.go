@@ -42,8 +42,8 @@ const (
 
 var errCompareTime = errors.New("it takes too long")
 
-// compared has two trees of a run's workspace, from and to, which are to be compared.
-type compared struct {
+// treePair has two trees of a run's workspace, from and to, which are to be compared.
+type treePair struct {
 	run      *runlog.Run
 	start    workspace.Hash // the tree at the start of the run
 	stored   *workspace.Stored
@@ -52,7 +52,7 @@ type compared struct {
 
 // comparing calls answer with the trees at the two places of a run that the query names. The default places are the start and
 // the end of the run. It waits until fewer than compareMost comparisons run, and limits the time to compareTime.
-func (s *Server) comparing(r *http.Request, answer func(context.Context, *compared) error) error {
+func (s *Server) comparing(r *http.Request, answer func(context.Context, *treePair) error) error {
 	ctx, cancel := context.WithTimeoutCause(r.Context(), compareTime, errCompareTime)
 	defer cancel()
 	leave, err := turn(ctx, s.diffs)
@@ -68,7 +68,7 @@ func (s *Server) comparing(r *http.Request, answer func(context.Context, *compar
 }
 
 // compared finds the two trees that a request compares. It fails if the run has no workspace or its files are not here.
-func (s *Server) compared(ctx context.Context, r *http.Request) (*compared, error) {
+func (s *Server) compared(ctx context.Context, r *http.Request) (*treePair, error) {
 	id, q := r.PathValue("id"), r.URL.Query()
 	started, err := s.runs.Started(ctx, id)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *Server) compared(ctx context.Context, r *http.Request) (*compared, erro
 	if err := p.Nearby(); err != nil {
 		return nil, err
 	}
-	c := &compared{run: run}
+	c := &treePair{run: run}
 	if c.stored, err = workspace.OpenStored(ctx, runfiles.Store(p.Root), id); err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (s *Server) compared(ctx context.Context, r *http.Request) (*compared, erro
 }
 
 // at returns the tree of the workspace after an event of the run.
-func (c *compared) at(seq int64) workspace.Hash {
+func (c *treePair) at(seq int64) workspace.Hash {
 	h, _ := runfiles.Value(c.run.StateAfter(seq)[runfiles.Key])
 	return cmp.Or(h, c.start)
 }
@@ -148,7 +148,7 @@ func changesOf(all []workspace.Change) []workspace.Change {
 
 // files lists the files that differ between two places.
 func (s *Server) files(w http.ResponseWriter, r *http.Request) error {
-	return s.comparing(r, func(ctx context.Context, c *compared) error {
+	return s.comparing(r, func(ctx context.Context, c *treePair) error {
 		changes, err := c.stored.Files(ctx, c.from, c.to)
 		if err != nil {
 			return err
@@ -173,7 +173,7 @@ func (s *Server) filesBy(w http.ResponseWriter, r *http.Request) error {
 		Total  int                `json:"total"`
 		Files  []workspace.Change `json:"files"`
 	}
-	return s.comparing(r, func(ctx context.Context, c *compared) error {
+	return s.comparing(r, func(ctx context.Context, c *treePair) error {
 		loop, err := loopOf(progress.TreeOf(progress.LastRun(c.run.Log())), r.URL.Query())
 		if err != nil {
 			return err
@@ -206,7 +206,7 @@ func (s *Server) fileDiff(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return problem.Bad("give the path of a file, as the list of the files has it")
 	}
-	return s.comparing(r, func(ctx context.Context, c *compared) error {
+	return s.comparing(r, func(ctx context.Context, c *treePair) error {
 		text := limited.Head{Most: diffMost, Full: short}
 		change, err := c.stored.File(ctx, c.from, c.to, name, &text)
 		switch {
@@ -228,7 +228,7 @@ func (s *Server) fileDiff(w http.ResponseWriter, r *http.Request) error {
 // patch sends the difference as a patch for git apply. Without from in the query, the patch begins at the base of the workspace,
 // as does the patch that the run hands over.
 func (s *Server) patch(w http.ResponseWriter, r *http.Request) error {
-	return s.comparing(r, func(ctx context.Context, c *compared) (err error) {
+	return s.comparing(r, func(ctx context.Context, c *treePair) (err error) {
 		if r.URL.Query().Get("from") == "" {
 			if c.from, err = c.stored.Base(ctx); err != nil {
 				return err

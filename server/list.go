@@ -164,19 +164,19 @@ func (f *filter) has(row *runlog.Row) bool {
 type board struct {
 	s *Server
 
-	making  sync.Mutex        // held while a page is made; guards the fields up to pages
-	all     []session.Session // the sessions of all runs, as the store has listed them
-	looked  time.Time         // when the store listed them
-	version int64             // counts these lists
-	rows    map[string]*kept  // by the ID of the run
-	pages   map[string]shown  // by the query
+	making  sync.Mutex           // held while a page is made; guards the fields up to pages
+	all     []session.Session    // the sessions of all runs, as the store has listed them
+	looked  time.Time            // when the store listed them
+	version int64                // counts these lists
+	rows    map[string]*kept     // by the ID of the run
+	pages   map[string]rendering // by the query
 
 	hearing sync.Mutex    // guards news; held only for a moment, because the run waits meanwhile
 	news    chan struct{} // closed when a run of this process has begun or ended; nil after that, until the next look
 }
 
 func newBoard(s *Server) *board {
-	return &board{s: s, rows: make(map[string]*kept), pages: make(map[string]shown)}
+	return &board{s: s, rows: make(map[string]*kept), pages: make(map[string]rendering)}
 }
 
 // hear receives an event of a run that this process drives. If the event changes the run's status, hear closes news.
@@ -239,7 +239,7 @@ func (b *board) now(ctx context.Context, query string, want *filter) (text []byt
 			delete(b.pages, other)
 		}
 	}
-	b.pages[query] = shown{text: text, version: b.version}
+	b.pages[query] = rendering{text: text, version: b.version}
 	return text, news, next, nil
 }
 

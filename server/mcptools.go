@@ -127,12 +127,12 @@ var (
 	ends    = mcp.ToolAnnotations{DestructiveHint: new(true), OpenWorldHint: new(false)}
 )
 
-// told is a result of a tool, with a text for clients that do not read structured results.
-type told interface{ text() string }
+// textResult is a result of a tool, with a text for clients that do not read structured results.
+type textResult interface{ text() string }
 
 // addTool adds a tool that calls do. It returns an error of the API as an error of the tool. If a definition is not accepted,
 // or if the run asks questions, the tool's result makes the client ask its user.
-func addTool[In any, Out told](s *Server, m *mcp.Server, name, title string, does mcp.ToolAnnotations, about string,
+func addTool[In any, Out textResult](s *Server, m *mcp.Server, name, title string, does mcp.ToolAnnotations, about string,
 	do func(context.Context, *mcp.CallToolRequest, *In) (Out, error)) {
 	if !s.runs.Offers(!does.ReadOnlyHint) {
 		return
@@ -334,9 +334,9 @@ func (s *Server) after(ctx context.Context, req *mcp.CallToolRequest, id string,
 		waiting, cancel = context.WithTimeout(ctx, time.Duration(min(w.Seconds, 1<<30))*time.Second)
 		defer cancel()
 	}
-	var tell func(*passed) error
+	var tell func(*loopProgress) error
 	if token := req.Params.GetProgressToken(); token != nil {
-		tell = func(p *passed) error {
+		tell = func(p *loopProgress) error {
 			return req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
 				ProgressToken: token, Progress: float64(p.iterations), Total: float64(p.most), Message: p.message,
 			})

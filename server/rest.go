@@ -18,7 +18,7 @@ import (
 
 // untilRest waits until a run has ended, is paused or asks a person, or until no process drives it. It calls tell after
 // an iteration, at most ten times a second. tell may be nil.
-func (s *Server) untilRest(ctx context.Context, id string, tell func(*passed) error) error {
+func (s *Server) untilRest(ctx context.Context, id string, tell func(*loopProgress) error) error {
 	leave, err := s.place(ctx)
 	if err != nil {
 		return err
@@ -34,7 +34,7 @@ func (s *Server) untilRest(ctx context.Context, id string, tell func(*passed) er
 
 // rests does what untilRest does, for a caller that already has a place among the streams and the run's feed. known is the
 // number of finished iterations that the caller knows of; rests calls tell only when there are more.
-func (s *Server) rests(ctx context.Context, f *feed, known int, tell func(*passed) error) error {
+func (s *Server) rests(ctx context.Context, f *feed, known int, tell func(*loopProgress) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	rests := make(chan error, 1)
 	go func() {
@@ -42,7 +42,7 @@ func (s *Server) rests(ctx context.Context, f *feed, known int, tell func(*passe
 		rests <- err
 	}()
 	defer func() { cancel(); <-rests }()
-	last := passed{iterations: known}
+	last := loopProgress{iterations: known}
 	for {
 		_, _, changed, _, err := f.take(math.MaxInt64)
 		if err != nil {
@@ -103,8 +103,8 @@ func (s *Server) catchUp(ctx context.Context, f *feed) error {
 	}
 }
 
-// passed is the progress of the outermost loops of a run.
-type passed struct {
+// loopProgress is the progress of the outermost loops of a run.
+type loopProgress struct {
 	iterations int      // how many iterations have ended, in all of these loops
 	most       int      // the loop's limit of iterations if the run's root agent is a loop with a limit; otherwise 0
 	iteration  int      // the number of the last iteration that ended, in the last of these loops
@@ -113,7 +113,7 @@ type passed struct {
 }
 
 // passed returns the progress of the outermost loops.
-func (f *feed) passed() (p passed) {
+func (f *feed) passed() (p loopProgress) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	tree := f.live.Tree()

@@ -42,11 +42,11 @@ func (s *Server) view(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	c := &client{s: s, w: w, quiet: true}
-	return s.tell(r, c, f, "view", func(old time.Duration) (shown, error) { return f.head(lang, old) })
+	return s.tell(r, c, f, "view", func(old time.Duration) (rendering, error) { return f.head(lang, old) })
 }
 
 // head returns the head of the run's page as JSON. The result may be up to old out of date.
-func (f *feed) head(lang prose.Language, old time.Duration) (shown, error) {
+func (f *feed) head(lang prose.Language, old time.Duration) (rendering, error) {
 	return f.made(shownKey{"view", lang}, old, func() any {
 		return f.page.Head(runpage.Standing{
 			ID: f.id, Name: f.name, Status: f.status, Definition: f.definition, Parent: f.parent, Language: lang,

@@ -55,20 +55,20 @@ func (e *Event) appendCanonical(dst []byte) (_ []byte, same bool, err error) {
 // Decode reads an event from its JSON; e must be empty. The state delta has plain
 // values; see [Plain]. Decode is for stores: it refuses a timestamp that is a number.
 func (e *Event) Decode(data []byte) error {
-	if err := json.Unmarshal(data, (*stored)(e)); err != nil {
+	if err := json.Unmarshal(data, (*eventFields)(e)); err != nil {
 		return err
 	}
 	return e.restore(data)
 }
 
-// stored is an Event without its method UnmarshalJSON, so that encoding/json reads it field by field.
-type stored Event
+// eventFields is an Event without its method UnmarshalJSON, so that encoding/json reads it field by field.
+type eventFields Event
 
 // UnmarshalJSON reads an event. The state delta has plain values; see [Plain]. The
 // timestamp may also be a number, as Python's ADK writes it: seconds since 1970, read
 // to the microsecond.
 func (e *Event) UnmarshalJSON(data []byte) error {
-	err := json.Unmarshal(data, (*stored)(e))
+	err := json.Unmarshal(data, (*eventFields)(e))
 	if err == nil {
 		return e.restore(data)
 	}
@@ -83,9 +83,9 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("timestamp %v of an event is not in seconds since 1970", *number.Timestamp)
 	}
 	rest := struct {
-		*stored
+		*eventFields
 		Timestamp json.RawMessage `json:"timestamp"` // hides the Timestamp of stored
-	}{stored: (*stored)(e)}
+	}{eventFields: (*eventFields)(e)}
 	if err := json.Unmarshal(data, &rest); err != nil {
 		return err
 	}

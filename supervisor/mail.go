@@ -45,8 +45,8 @@ const (
 	doTell     = "tell"
 )
 
-// noted is the data of markNoted.
-type noted struct {
+// noteData is the data of markNoted.
+type noteData struct {
 	// Request is the sequence number of the request.
 	Request int64 `json:"request"`
 }
@@ -116,7 +116,7 @@ func (s *Supervisor) send(ctx context.Context, key lease.Key, w *wish) (bool, er
 		if err != nil {
 			return false, ignore(err, errPatience)
 		}
-		var n noted
+		var n noteData
 		if answer.Mark != nil && answer.Mark.Kind == markNoted && answer.Mark.Decode(&n) == nil && n.Request == ev.Seq {
 			return true, nil
 		}
@@ -158,7 +158,7 @@ func (r *Run) listen(ctx context.Context) {
 func (r *Run) note(ctx context.Context, request int64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	_, _ = r.s.post(ctx, r.key, "refrain", markNoted, noted{request})
+	_, _ = r.s.post(ctx, r.key, "refrain", markNoted, noteData{request})
 }
 
 // rest creates the mailbox if it does not exist. If that fails, it waits one second, because the store may be unavailable.

@@ -14,8 +14,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// taken is the record that a process took up a run.
-type taken struct {
+// takeover is the record that a process took up a run.
+type takeover struct {
 	mark.RunTaken
 
 	was json.RawMessage // the program that Program replaces
@@ -146,7 +146,7 @@ func limited(view *session.View, run *mark.Run) bool {
 
 // take records in the log that this process took up the run and that it runs again.
 func (r *Run) take(view *session.View, opts ResumeOptions) error {
-	r.taken = &taken{RunTaken: mark.RunTaken{By: r.owner, Program: opts.Program}}
+	r.taken = &takeover{RunTaken: mark.RunTaken{By: r.owner, Program: opts.Program}}
 	if opts.Program != nil {
 		started, err := startedWith(view, r.run.ID)
 		if err != nil {

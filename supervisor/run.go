@@ -29,9 +29,9 @@ type Run struct {
 	began  chan error    // gets nil when the first event is in the log, or an error if it never will be
 	done   chan struct{} // closed when this process no longer drives the run
 
-	taken  *taken   // how this process took up the run; nil for a new run
-	before mark.Run // the status of the run before it was taken up
-	more   bool     // the next segment continues a run that has ended: see ResumeOptions.Continue
+	taken  *takeover // how this process took up the run; nil for a new run
+	before mark.Run  // the status of the run before it was taken up
+	more   bool      // the next segment continues a run that has ended: see ResumeOptions.Continue
 
 	view *session.View   // the session as the driving goroutine has read it; nil if it must be read again
 	hash *seal.Following // the hash of the run's log; nil until the run is driven

@@ -94,27 +94,27 @@ func (c *confirming) Tools(ctx agent.ReadonlyContext) ([]Tool, error) {
 	for i, t := range all {
 		wrapped[i] = t
 		if f, ok := t.(Function); ok {
-			wrapped[i] = &confirmed{Function: f, set: c}
+			wrapped[i] = &confirmingTool{Function: f, set: c}
 		}
 	}
 	return wrapped, nil
 }
 
-// confirmed is a function that asks first.
-type confirmed struct {
+// confirmingTool is a function that asks first.
+type confirmingTool struct {
 	Function
 	set *confirming
 }
 
 // Effect returns the function's effect.
-func (c *confirmed) Effect() Effect { return EffectOf(c.Function) }
+func (c *confirmingTool) Effect() Effect { return EffectOf(c.Function) }
 
 // Reconcile returns the function's Reconcile.
-func (c *confirmed) Reconcile() agent.Reconcile { return ReconcileOf(c.Function) }
+func (c *confirmingTool) Reconcile() agent.Reconcile { return ReconcileOf(c.Function) }
 
 // ProcessRequest lets the function prepare the request, and takes its place
 // there.
-func (c *confirmed) ProcessRequest(ctx Context, req *model.LLMRequest) error {
+func (c *confirmingTool) ProcessRequest(ctx Context, req *model.LLMRequest) error {
 	p, ok := c.Function.(RequestProcessor)
 	if !ok {
 		return Pack(req, c)
@@ -128,7 +128,7 @@ func (c *confirmed) ProcessRequest(ctx Context, req *model.LLMRequest) error {
 	return nil
 }
 
-func (c *confirmed) Run(ctx Context, args any) (map[string]any, error) {
+func (c *confirmingTool) Run(ctx Context, args any) (map[string]any, error) {
 	required := c.set.required
 	if c.set.provider != nil && ctx.ToolConfirmation() == nil {
 		required = c.set.provider(c.Name(), args)

@@ -29,20 +29,20 @@ func FilterToolset(toolset Toolset, predicate Predicate) Toolset {
 	if toolset == nil || predicate == nil {
 		panic("tool: FilterToolset needs a toolset and a predicate")
 	}
-	return &filtered{Toolset: toolset, passes: predicate}
+	return &toolFilter{Toolset: toolset, passes: predicate}
 }
 
-type filtered struct {
+type toolFilter struct {
 	Toolset
 	passes Predicate
 }
 
 // ProcessRequest lets the toolset prepare the request, if it does that.
-func (f *filtered) ProcessRequest(ctx Context, req *model.LLMRequest) error {
+func (f *toolFilter) ProcessRequest(ctx Context, req *model.LLMRequest) error {
 	return ProcessSet(ctx, req, f.Toolset)
 }
 
-func (f *filtered) Tools(ctx agent.ReadonlyContext) ([]Tool, error) {
+func (f *toolFilter) Tools(ctx agent.ReadonlyContext) ([]Tool, error) {
 	all, err := f.Toolset.Tools(ctx)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 // stored in the UsageMetadata of the event that answers the call. If u is nil, or ctx is not from
 // [WithUsage], it does nothing.
 func AddUsage(ctx context.Context, u *genai.GenerateContentResponseUsageMetadata) {
-	if s, ok := ctx.Value(usageKey{}).(*spent); ok {
+	if s, ok := ctx.Value(usageKey{}).(*spending); ok {
 		s.add(u)
 	}
 }
@@ -23,7 +23,7 @@ func AddUsage(ctx context.Context, u *genai.GenerateContentResponseUsageMetadata
 // WithUsage returns the context of a tool call in which [AddUsage] counts, and a function that
 // returns the sum, nil if nothing was counted. It is for code that calls tools.
 func WithUsage(ctx Context) (Context, func() *genai.GenerateContentResponseUsageMetadata) {
-	s := new(spent)
+	s := new(spending)
 	return &usageContext{Context: ctx, spent: s}, s.get
 }
 
@@ -33,7 +33,7 @@ type usageKey struct{}
 // EndInvocation, must reach the invocation in it.
 type usageContext struct {
 	Context
-	spent *spent
+	spent *spending
 }
 
 func (c *usageContext) Value(key any) any {
@@ -43,18 +43,18 @@ func (c *usageContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-type spent struct {
+type spending struct {
 	mu  sync.Mutex
 	sum *genai.GenerateContentResponseUsageMetadata
 }
 
-func (s *spent) add(u *genai.GenerateContentResponseUsageMetadata) {
+func (s *spending) add(u *genai.GenerateContentResponseUsageMetadata) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sum = SumUsage(s.sum, u)
 }
 
-func (s *spent) get() *genai.GenerateContentResponseUsageMetadata {
+func (s *spending) get() *genai.GenerateContentResponseUsageMetadata {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sum

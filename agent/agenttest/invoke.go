@@ -42,17 +42,17 @@ func (s *suite) invoke(ctx context.Context, name string) *invocation {
 	return in
 }
 
-// taken is what came out of a run.
-type taken struct {
+// outcome is what came out of a run.
+type outcome struct {
 	events []*session.Event
 	err    error
 }
 
 // take consumes a run as a runner does and checks each pair. It leaves after
 // so many events; a negative number never leaves.
-func (s *suite) take(in *invocation, seq iter.Seq2[*session.Event, error], leave int) *taken {
+func (s *suite) take(in *invocation, seq iter.Seq2[*session.Event, error], leave int) *outcome {
 	s.Helper()
-	got, over := &taken{}, false
+	got, over := &outcome{}, false
 	seq(func(ev *session.Event, err error) bool {
 		switch {
 		case over:
@@ -85,7 +85,7 @@ func (s *suite) take(in *invocation, seq iter.Seq2[*session.Event, error], leave
 }
 
 // mustRun consumes a whole run that must succeed and say something.
-func (s *suite) mustRun(in *invocation) *taken {
+func (s *suite) mustRun(in *invocation) *outcome {
 	s.Helper()
 	got := s.take(in, drive.Run(in.ctx, s.agent), -1)
 	if got.err != nil {

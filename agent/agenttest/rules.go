@@ -91,7 +91,7 @@ func (s *suite) rangeAgain() {
 	first := s.take(in, seq, -1)
 	second := s.take(in, seq, -1)
 	other := s.mustRun(s.invoke(s.Context(), "other"))
-	for _, got := range []*taken{first, second} {
+	for _, got := range []*outcome{first, second} {
 		if got.err != nil {
 			s.Fatalf("a run of the agent succeeds: %v", got.err)
 		}
@@ -105,7 +105,7 @@ func (s *suite) rangeAgain() {
 }
 
 // authors are sorted: agents that run at the same time say things in any order.
-func authors(r *taken) []string {
+func authors(r *outcome) []string {
 	all := []string{}
 	for _, ev := range r.events {
 		all = append(all, ev.Author)

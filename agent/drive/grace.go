@@ -68,24 +68,24 @@ type agentGoroutine struct {
 	outer   *invocation // the invocation that the step was made under
 	deliver func(*session.Event, error) bool
 
-	events          chan yielded  // what the agent yields
-	acks            chan bool     // one for each pair: whether the agent may continue
-	exited          chan error    // the end of the agent's goroutine: nil, a panic, or errGoexit
-	abandonedSignal chan struct{} // closed when the agent is abandoned
+	events          chan eventPair // what the agent yields
+	acks            chan bool      // one for each pair: whether the agent may continue
+	exited          chan error     // the end of the agent's goroutine: nil, a panic, or errGoexit
+	abandonedSignal chan struct{}  // closed when the agent is abandoned
 
 	timeoutErr, abandonErr error            // see StepRun
 	openSteps              []*session.Event // marks of steps that have begun and not finished
 	wasAbandoned           bool             // the step does not wait for the agent any more
 }
 
-// yielded is an event or an error that an agent yields.
-type yielded struct {
+// eventPair is an event or an error that an agent yields.
+type eventPair struct {
 	event *session.Event
 	err   error
 }
 
 func newAgentGoroutine(outer *invocation) *agentGoroutine {
-	b := &agentGoroutine{outer: outer, events: make(chan yielded), acks: make(chan bool, 1), exited: make(chan error, 1), abandonedSignal: make(chan struct{})}
+	b := &agentGoroutine{outer: outer, events: make(chan eventPair), acks: make(chan bool, 1), exited: make(chan error, 1), abandonedSignal: make(chan struct{})}
 	b.deliver = b.send
 	return b
 }
@@ -134,7 +134,7 @@ func (p Place) Grace(own time.Duration) time.Duration {
 // after the agent was abandoned.
 func (b *agentGoroutine) send(ev *session.Event, err error) bool {
 	select {
-	case b.events <- yielded{ev, err}:
+	case b.events <- eventPair{ev, err}:
 		return <-b.acks
 	case <-b.abandonedSignal:
 		return false

@@ -41,7 +41,7 @@ type history struct {
 	copies copies           // copies of shared for callbacks
 
 	tally   tally
-	counted counted
+	counted sizeMemo
 	wrote   session.Address // the step that last changed a value of the instruction
 }
 

@@ -24,15 +24,15 @@ const (
 	maxOutputs  = 12   // texts of one iteration
 )
 
-// told is a written digest.
-type told struct {
+// digestText is a written digest.
+type digestText struct {
 	content *genai.Content
 	size    size
 }
 
 // digest returns a digest of the iterations that the policy does not show, and of the enclosing loops; nil if there are
 // none.
-func (a *Agent) digest(ctx agent.InvocationContext) *told {
+func (a *Agent) digest(ctx agent.InvocationContext) *digestText {
 	policy, l := a.policy(), drive.At(ctx).AsAsked()
 	if policy.Policy != ContextDigest || l == nil {
 		return nil
@@ -64,13 +64,13 @@ type digest struct {
 	mu     sync.Mutex
 	n      int // number of iterations in the digest
 	folded fold
-	lines  []line // lines of the iterations after folded
-	chars  int    // characters of lines
-	prev   made   // output of the last iteration in the digest
-	best   *made  // output of the best iteration in the digest; nil if there is none
-	last   *made  // output of the last complete iteration in the digest
-	all    int    // number of finished iterations when text was written
-	text   *told  // the written digest; nil before the first
+	lines  []line      // lines of the iterations after folded
+	chars  int         // characters of lines
+	prev   made        // output of the last iteration in the digest
+	best   *made       // output of the best iteration in the digest; nil if there is none
+	last   *made       // output of the last complete iteration in the digest
+	all    int         // number of finished iterations when text was written
+	text   *digestText // the written digest; nil before the first
 }
 
 // line is the line of one iteration.
@@ -93,7 +93,7 @@ func newDigest(l *drive.Loop, key digestKey) *digest {
 
 // at returns the digest for a step of the running iteration of the loop. A step that the loop no longer waits for may
 // get a later digest, which does no harm.
-func (d *digest) at(l *drive.Loop) *told {
+func (d *digest) at(l *drive.Loop) *digestText {
 	older, all := l.History.Before(l.Iteration-d.key.shown+1), l.History.Before(l.Iteration)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -127,7 +127,7 @@ func (d *digest) take(older []drive.PastIteration) {
 
 // write returns the digest as text. The argument has all finished iterations, including those that
 // the model sees in full.
-func (d *digest) write(all []drive.PastIteration) *told {
+func (d *digest) write(all []drive.PastIteration) *digestText {
 	if d.n == 0 && d.around == nil {
 		return nil
 	}
@@ -150,7 +150,7 @@ func (d *digest) write(all []drive.PastIteration) *told {
 	if d.n > 0 {
 		d.writeBest(&b, all)
 	}
-	t := &told{content: genai.NewContentFromText(strings.TrimSuffix(b.String(), "\n"), genai.RoleUser)}
+	t := &digestText{content: genai.NewContentFromText(strings.TrimSuffix(b.String(), "\n"), genai.RoleUser)}
 	t.size.add(t.content)
 	return t
 }

@@ -17,11 +17,11 @@ import (
 // that write none.
 type made struct {
 	it      drive.PastIteration
-	outputs []written
+	outputs []digestOutput
 }
 
-// written is one output of an iteration.
-type written struct {
+// digestOutput is one output of an iteration.
+type digestOutput struct {
 	name string // name of the state key, or of the agent that said it
 	said bool   // text of an agent, not the value of a state key
 	seq  int64
@@ -56,9 +56,9 @@ func madeIn(it drive.PastIteration, branch string) made {
 			put(place{ev.Author, true}, ev)
 		}
 	}
-	outputs := make([]written, 0, len(at))
+	outputs := make([]digestOutput, 0, len(at))
 	for p, ev := range at {
-		o := written{name: p.name, said: p.said, seq: ev.Seq}
+		o := digestOutput{name: p.name, said: p.said, seq: ev.Seq}
 		switch v := ev.Actions.StateDelta[p.name]; {
 		case p.said:
 			o.text = wordsOf(ev)
@@ -74,7 +74,7 @@ func madeIn(it drive.PastIteration, branch string) made {
 		outputs = append(outputs, o)
 	}
 	// Sort by name, because parallel branches have no stable order. For one name, the text of an agent comes last.
-	slices.SortFunc(outputs, func(a, b written) int {
+	slices.SortFunc(outputs, func(a, b digestOutput) int {
 		switch {
 		case a.name != b.name || a.said == b.said:
 			return strings.Compare(a.name, b.name)
@@ -87,7 +87,7 @@ func madeIn(it drive.PastIteration, branch string) made {
 	m := made{it: it}
 	for _, o := range outputs {
 		// Leave out a text that repeats the value of a key, or an earlier text, as the result of a loop does.
-		again := func(other written) bool {
+		again := func(other digestOutput) bool {
 			return (other.text == o.text || other.json == o.text) && (!other.said || other.seq < o.seq)
 		}
 		if !o.said || !slices.ContainsFunc(outputs, again) {
@@ -138,7 +138,7 @@ func (m *made) line(prev made) string {
 }
 
 // title names the output.
-func (o written) title() string {
+func (o digestOutput) title() string {
 	name := o.name
 	if !isPlain(name) {
 		name = quoted(name, maxName)
@@ -150,7 +150,7 @@ func (o written) title() string {
 }
 
 // brief returns the beginning of the output, or "(unchanged)" if the iteration before had the same.
-func (o written) brief(prev made) string {
+func (o digestOutput) brief(prev made) string {
 	for _, was := range prev.outputs {
 		if was.name == o.name && was.said == o.said && was.text == o.text {
 			return "(unchanged)"

@@ -23,16 +23,16 @@ const (
 	blobShare    = 5 // a blob that is not a picture counts as a fifth of its bytes
 )
 
-// counted remembers the sizes in bytes of the last request's contents, because the next request
+// sizeMemo remembers the sizes in bytes of the last request's contents, because the next request
 // nearly always begins with the same contents.
-type counted struct {
+type sizeMemo struct {
 	contents []*genai.Content
 	upTo     []int64 // bytes of the contents up to and including this one
 }
 
 // request returns the size of a request in bytes. A picture or the like counts as a text with as
 // many tokens.
-func (c *counted) request(req *model.LLMRequest) int64 {
+func (c *sizeMemo) request(req *model.LLMRequest) int64 {
 	n := c.conversation(req.Contents)
 	cfg := req.Config
 	if cfg == nil {
@@ -53,7 +53,7 @@ func (c *counted) request(req *model.LLMRequest) int64 {
 	return n
 }
 
-func (c *counted) conversation(contents []*genai.Content) int64 {
+func (c *sizeMemo) conversation(contents []*genai.Content) int64 {
 	same := 0
 	for same < min(len(contents), len(c.contents)) && contents[same] == c.contents[same] {
 		same++

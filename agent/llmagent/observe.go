@@ -29,7 +29,7 @@ func (x *exchange) sendObserved(o observe.Observer, in agent.InvocationContext) 
 
 // callTool runs one call, and reports it to the run's observer if there is one; see callIn.
 func (r *run) callTool(in agent.InvocationContext, req *model.LLMRequest, call *genai.FunctionCall,
-	answer *toolconfirmation.ToolConfirmation, done *answered) {
+	answer *toolconfirmation.ToolConfirmation, done *toolResult) {
 	o := r.ctx.RunConfig().Observer
 	if o == nil {
 		_ = r.callIn(in, req, call, answer, done) // done already has the error for the model

@@ -23,8 +23,8 @@ import (
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
 
-// answered is the result of one tool call.
-type answered struct {
+// toolResult is the result of one tool call.
+type toolResult struct {
 	result  map[string]any // nil if the answer comes later
 	actions session.EventActions
 	spent   *genai.GenerateContentResponseUsageMetadata // usage of agents that the tool called
@@ -39,7 +39,7 @@ type answered struct {
 // were cut off have no answer; the event names them, see [drive.MetadataInterrupted].
 func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, about confirmations,
 	known map[string]map[string]any) (ev *session.Event, pending bool) {
-	done, end := make([]answered, len(calls)), drive.At(r.ctx).LogToolCalls(r.yield)
+	done, end := make([]toolResult, len(calls)), drive.At(r.ctx).LogToolCalls(r.yield)
 	var tasks []func(context.Context)
 	for i, c := range calls {
 		switch {
@@ -110,7 +110,7 @@ func (r *run) under(ctx context.Context) agent.InvocationContext {
 // act on it. An error after the context has ended is no answer: it ends the run or the step, and
 // the call is in doubt. callIn returns that error too.
 func (r *run) callIn(in agent.InvocationContext, req *model.LLMRequest, call *genai.FunctionCall,
-	answer *toolconfirmation.ToolConfirmation, done *answered) (failed error) {
+	answer *toolconfirmation.ToolConfirmation, done *toolResult) (failed error) {
 	ctx, spent := tool.WithUsage(agent.NewToolContext(in, call.ID, &done.actions, answer))
 	defer func() {
 		if p := recover(); p != nil { // a callback has panicked; tool.Call recovers the panics of tools
@@ -186,7 +186,7 @@ func defers(f tool.Function) bool {
 }
 
 // refuse withdraws a request to leave the loop. It tells the model why, and records the refused request for the loop.
-func (a *answered) refuse(why string) {
+func (a *toolResult) refuse(why string) {
 	x := session.Exit{Plain: true}
 	if a.actions.Exit != nil {
 		x = *a.actions.Exit

@@ -173,18 +173,18 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	w.status.Store(int64(resp.StatusCode))
-	resp.Body = &limited{ReadCloser: resp.Body, wire: w, left: w.limit}
+	resp.Body = &limitedBody{ReadCloser: resp.Body, wire: w, left: w.limit}
 	return resp, nil
 }
 
-// limited is the body of an answer up to the limit.
-type limited struct {
+// limitedBody is the body of an answer up to the limit.
+type limitedBody struct {
 	io.ReadCloser
 	wire *wire
 	left int64
 }
 
-func (l *limited) Read(p []byte) (int, error) {
+func (l *limitedBody) Read(p []byte) (int, error) {
 	if int64(len(p)) > l.left+1 {
 		p = p[:l.left+1]
 	}

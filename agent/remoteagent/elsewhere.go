@@ -45,8 +45,8 @@ type exchange struct {
 	Patience  time.Duration           `json:"patience,omitempty"`
 }
 
-// exchanged is the result of an exchange.
-type exchanged struct {
+// exchangeResult is the result of an exchange.
+type exchangeResult struct {
 	Artifacts []*a2a.Artifact   `json:"artifacts,omitempty"`
 	Message   *a2a.Message      `json:"message,omitempty"`
 	State     a2a.TaskState     `json:"state,omitempty"`
@@ -59,7 +59,7 @@ type exchanged struct {
 
 // kinds are the kinds of errors of an exchange. After the last one it is no use to try again.
 var kinds = elsewhere.Kinds{elsewhere.As[*LimitError]("limit"), elsewhere.Is("gone", a2a.ErrTaskNotFound), elsewhere.Late,
-	elsewhere.When("final", definite, refused{errors.New("the server has refused")})}
+	elsewhere.When("final", definite, refusal{errors.New("the server has refused")})}
 
 func (r *run) isFar() bool { return r.cfg.Elsewhere.Name != "" }
 
@@ -100,13 +100,13 @@ func (r *run) exchange(op string, req *a2a.SendMessageRequest) error {
 	if op != opSend {
 		part = op + "-" + uuid.NewString()
 	}
-	var got exchanged
+	var got exchangeResult
 	if err := r.cfg.Elsewhere.Do(r.ctx, elsewhere.Call{Kind: KindA2A, Spec: x, Part: part}, &got); err != nil {
 		return err
 	}
 	r.heard++
 	r.task, r.open = a2a.TaskInfo{TaskID: a2a.TaskID(got.Task), ContextID: got.Context}, got.Open
-	r.got = received{artifacts: got.Artifacts, message: got.Message, state: got.State, settled: got.Settled}
+	r.got = receipt{artifacts: got.Artifacts, message: got.Message, state: got.State, settled: got.Settled}
 	return kinds.Read(got.Failure)
 }
 
@@ -131,7 +131,7 @@ func (h Here) Do(ctx context.Context, t *elsewhere.Task) (json.RawMessage, error
 		defer r.conn.close()
 		err = r.conn.wire.shown(r.do(&x))
 	}
-	got := exchanged{Artifacts: r.got.artifacts, Message: r.got.message, State: r.got.state, Settled: r.got.settled,
+	got := exchangeResult{Artifacts: r.got.artifacts, Message: r.got.message, State: r.got.state, Settled: r.got.settled,
 		Task: string(r.task.TaskID), Context: r.task.ContextID, Open: r.open && !definite(err), Failure: kinds.Write(err)}
 	return json.Marshal(got)
 }

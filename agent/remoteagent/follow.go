@@ -200,10 +200,10 @@ func errInvalid(what string) error { return invalidError(what) }
 
 func (e invalidError) Error() string { return "the server does not keep to A2A: it sent " + string(e) }
 
-// refused is an error after which the task is not wanted any more.
-type refused struct{ error }
+// refusal is an error after which the task is not wanted any more.
+type refusal struct{ error }
 
-func (e refused) Unwrap() error { return e.error }
+func (e refusal) Unwrap() error { return e.error }
 
 // definite reports whether it is no use to try to reach the server again.
 func definite(err error) bool {
@@ -213,6 +213,6 @@ func definite(err error) bool {
 	}
 	_, tooLong := errors.AsType[*LimitError](err)
 	_, invalid := errors.AsType[invalidError](err)
-	_, no := errors.AsType[refused](err)
+	_, no := errors.AsType[refusal](err)
 	return tooLong || invalid || no
 }

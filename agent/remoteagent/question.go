@@ -94,7 +94,7 @@ func (r *run) reply() (*a2a.Message, error) {
 // nobodySignsIn returns the error of a task for which no person signs in.
 func (r *run) nobodySignsIn() error {
 	r.open = true // and leave cancels it
-	return refused{&TaskError{Task: shortText(string(r.task.TaskID)), State: "canceled",
+	return refusal{&TaskError{Task: shortText(string(r.task.TaskID)), State: "canceled",
 		Message: "a person refused to sign in"}}
 }
 

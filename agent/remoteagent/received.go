@@ -12,8 +12,8 @@ import (
 	"github.com/refrain-dev/refrain/internal/values/a2apart"
 )
 
-// received collects the answer to a message.
-type received struct {
+// receipt collects the answer to a message.
+type receipt struct {
 	artifacts []*a2a.Artifact
 	message   *a2a.Message // in the place of a task, or with its state
 	state     a2a.TaskState
@@ -21,13 +21,13 @@ type received struct {
 }
 
 // status takes a task's state.
-func (a *received) status(s a2a.TaskStatus) {
+func (a *receipt) status(s a2a.TaskStatus) {
 	a.state, a.message = s.State, s.Message
 	a.settled = s.State.Terminal() || s.State == a2a.TaskStateInputRequired || s.State == a2a.TaskStateAuthRequired
 }
 
 // update takes a piece of an artifact.
-func (a *received) update(ev *a2a.TaskArtifactUpdateEvent) {
+func (a *receipt) update(ev *a2a.TaskArtifactUpdateEvent) {
 	i := slices.IndexFunc(a.artifacts, func(known *a2a.Artifact) bool {
 		return known != nil && known.ID == ev.Artifact.ID
 	})
@@ -42,7 +42,7 @@ func (a *received) update(ev *a2a.TaskArtifactUpdateEvent) {
 }
 
 // size is about how much memory the parts take, in bytes.
-func (a *received) size() int64 {
+func (a *receipt) size() int64 {
 	n := int64(0)
 	for _, artifact := range a.artifacts {
 		if artifact != nil {
@@ -70,7 +70,7 @@ func partsSize(parts []*a2a.Part) int64 {
 }
 
 // parts returns the parts of the answer: the artifacts, or else the message.
-func (a *received) parts() []*a2a.Part {
+func (a *receipt) parts() []*a2a.Part {
 	var all []*a2a.Part
 	for _, artifact := range a.artifacts {
 		if artifact != nil {
@@ -84,7 +84,7 @@ func (a *received) parts() []*a2a.Part {
 }
 
 // content returns the answer as content, or nil. Each artifact begins on a new line.
-func (a *received) content() *genai.Content {
+func (a *receipt) content() *genai.Content {
 	var all []*genai.Part
 	for _, artifact := range a.artifacts {
 		if artifact == nil {
@@ -107,7 +107,7 @@ func (a *received) content() *genai.Content {
 }
 
 // output returns the value for the output key; false if the answer has neither text nor data.
-func (a *received) output(c *genai.Content) (any, bool) {
+func (a *receipt) output(c *genai.Content) (any, bool) {
 	if parts := a.parts(); len(parts) == 1 && parts[0] != nil {
 		if d, ok := parts[0].Content.(a2a.Data); ok && d.Value != nil {
 			return d.Value, true

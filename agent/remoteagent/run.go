@@ -41,7 +41,7 @@ type run struct {
 	heard   int   // events of the remote agent
 	asked   *note // the question that a resumed run has asked; nil if there is none
 	asks    int   // questions to a person
-	got     received
+	got     receipt
 	// patience is the time until which a task that waits for a sign-in may continue by itself; zero if
 	// no person has signed in.
 	patience time.Time
@@ -125,7 +125,7 @@ func (r *run) converse() error {
 		if !gone {
 			r.before.sent++
 		}
-		r.before.task, r.task, r.got = "", a2a.TaskInfo{}, received{}
+		r.before.task, r.task, r.got = "", a2a.TaskInfo{}, receipt{}
 		r.open, r.noted = false, false
 	}
 	msg, err := r.reply()

@@ -22,7 +22,7 @@ func (r *run) askedBefore() error {
 	}
 	r.task = a2a.TaskInfo{TaskID: a2a.TaskID(n.task), ContextID: n.context}
 	r.message, r.noted = n.message, true
-	r.got = received{settled: true, state: a2a.TaskStateInputRequired}
+	r.got = receipt{settled: true, state: a2a.TaskStateInputRequired}
 	if n.state == states[a2a.TaskStateAuthRequired] {
 		r.got.state = a2a.TaskStateAuthRequired
 	}
@@ -104,7 +104,7 @@ func (r *run) goesOn() (bool, error) {
 
 // tell sends an answer to the task.
 func (r *run) tell(text string) error {
-	r.got = received{}
+	r.got = receipt{}
 	return r.send(&a2a.Message{
 		TaskID: r.task.TaskID, ContextID: r.task.ContextID, Parts: a2a.ContentParts{a2a.NewTextPart(text)},
 	})

@@ -308,8 +308,8 @@ func (a *CommandAgent) doAs(ctx agent.InvocationContext, id string, lookup func(
 }
 
 // outcome returns a function that turns the results of a process into the task's outcome.
-func (a *CommandAgent) outcome(ctx agent.InvocationContext, p *process) func(ended, error) (outcome, error) {
-	return func(got ended, err error) (outcome, error) {
+func (a *CommandAgent) outcome(ctx agent.InvocationContext, p *process) func(completion, error) (outcome, error) {
+	return func(got completion, err error) (outcome, error) {
 		if a.cfg.CLI != nil {
 			return a.cliOutcome(ctx, p, got, err)
 		}

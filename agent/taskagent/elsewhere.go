@@ -62,7 +62,7 @@ func (h Here) Do(ctx context.Context, t *elsewhere.Task) (json.RawMessage, error
 			return nil, fmt.Errorf("read task %s as a request: %w", t.ID, err)
 		}
 		got, err := h.send(ctx, &s)
-		return json.Marshal(sent{got, kinds.Write(err)})
+		return json.Marshal(httpResult{got, kinds.Write(err)})
 	}
 	return nil, fmt.Errorf("task %s is of the kind %q, which is neither a command nor a request", t.ID, t.Kind)
 }
@@ -96,7 +96,7 @@ func (h Here) send(ctx context.Context, s *sending) (answer, error) {
 
 // processDone is the result of a command.
 type processDone struct {
-	Ended   ended             `json:"ended,omitzero"`
+	Ended   completion        `json:"ended,omitzero"`
 	Failure elsewhere.Failure `json:"failure,omitempty"`
 }
 
@@ -112,8 +112,8 @@ type sending struct {
 	RedirectHosts []string      `json:"redirect_hosts,omitempty"`
 }
 
-// sent is the result of a request.
-type sent struct {
+// httpResult is the result of a request.
+type httpResult struct {
 	Answer  answer            `json:"answer,omitzero"`
 	Failure elsewhere.Failure `json:"failure,omitempty"`
 }
@@ -142,7 +142,7 @@ func (a *HTTPAgent) sendsElsewhere(ctx agent.InvocationContext, req *http.Reques
 	s := sending{Method: req.Method, URL: req.URL.String(), Headers: req.Header, Body: string(body),
 		Timeout: a.cfg.Timeout, SizeLimit: a.cfg.SizeLimit, RedirectHosts: a.cfg.RedirectHosts,
 		Own: slices.Sorted(maps.Keys(a.cfg.Headers))}
-	var got sent
+	var got httpResult
 	if err := a.elsewhere(ctx, KindHTTP, s, round, &got); err != nil {
 		return answer{}, err
 	}

@@ -64,8 +64,8 @@ type process struct {
 	tell func(string)       // shows what a coding agent does, as it is (see teller); nil shows nothing
 }
 
-// ended has the exit code and the output of a command.
-type ended struct {
+// completion has the exit code and the output of a command.
+type completion struct {
 	Started bool   `json:"started,omitempty"` // a coding agent was started, even if it was killed; false for other commands
 	Idle    bool   `json:"idle,omitempty"`    // Refrain ended it because it printed nothing
 	Code    int    `json:"code"`              // -1 if a signal ended it
@@ -76,7 +76,7 @@ type ended struct {
 }
 
 // shown calls run for the call of a step. For a coding agent it also yields lines that show what the agent does.
-func (p *process) shown(ctx agent.InvocationContext, root string, yield func(*session.Event, error) bool) (got ended,
+func (p *process) shown(ctx agent.InvocationContext, root string, yield func(*session.Event, error) bool) (got completion,
 	err error) {
 	if p.CLI == "" {
 		return p.run(ctx, root, drive.At(ctx).CallID())
@@ -91,20 +91,20 @@ func (p *process) shown(ctx agent.InvocationContext, root string, yield func(*se
 
 // run starts the command for the call with the given ID, in a folder below root, and waits for it. It returns an
 // error if the command could not be started or was killed, or if its files or its report are not as they must be.
-func (p *process) run(parent context.Context, root, id string) (ended, error) {
+func (p *process) run(parent context.Context, root, id string) (completion, error) {
 	work, err := openWorkDir(root, p.Dir)
 	if err != nil {
-		return ended{}, err
+		return completion{}, err
 	}
 	defer work.folder.Close()
 	dir := work.path
 	open, err := p.checkPaths(root, work)
 	if err != nil {
-		return ended{}, err
+		return completion{}, err
 	}
 	defer closeAll(open)
 	if err := removeReport(work.folder, p.Report); err != nil {
-		return ended{}, err
+		return completion{}, err
 	}
 	ctx := parent
 	if p.Timeout > 0 {
@@ -121,7 +121,7 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 	if p.Stdin != "" && p.ACP == "" {
 		done, err := child.Input(cmd, strings.NewReader(p.Stdin))
 		if err != nil {
-			return ended{}, fmt.Errorf("run command %q: %w", p.Args[0], err)
+			return completion{}, fmt.Errorf("run command %q: %w", p.Args[0], err)
 		}
 		defer done()
 	}
@@ -143,14 +143,14 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 	finish := func() {}
 	if p.CLI != "" {
 		if finish, err = p.watch(cmd, &kept, id, kill); err != nil {
-			return ended{}, fmt.Errorf("run command %q: %w", p.Args[0], err)
+			return completion{}, fmt.Errorf("run command %q: %w", p.Args[0], err)
 		}
 	}
 
 	if p.CLI != "" && errors.Is(cmd.Err, exec.ErrNotFound) {
 		if err := FindCLI(p.Args[0]); err != nil {
 			finish()
-			return ended{}, err
+			return completion{}, err
 		}
 	}
 	err = work.start(cmd)
@@ -173,20 +173,20 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 		err = nil
 	}
 	if err != nil && (p.CLI == "" || !started) {
-		return ended{}, err
+		return completion{}, err
 	}
 	report := ""
 	if err == nil {
 		if err := p.checkReplaced(root); err != nil {
-			return ended{}, err
+			return completion{}, err
 		}
 		if report, err = readReport(work.folder, p.Report, p.Limit); err != nil {
-			return ended{}, err
+			return completion{}, err
 		}
 	}
 	secrets := child.Secrets(p.Env)
 	_, idle := errors.AsType[idleError](err)
-	return ended{
+	return completion{
 		Started: p.CLI != "", Idle: idle, Code: cmd.ProcessState.ExitCode(), State: cmd.ProcessState.String(),
 		Stdout: cleanText(secrets.StrikeWhole(stdout.String() + kept.String())),
 		Stderr: cleanText(secrets.StrikeWhole(stderr.String() + tail.String())),

@@ -37,7 +37,7 @@ const metadataUsage = "refrain:usage"
 
 // cliOutcome turns the output of a coding agent into the task's outcome. err is the reason for which Refrain ended the program;
 // nil if it ended by itself.
-func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got ended, err error) (outcome, error) {
+func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got completion, err error) (outcome, error) {
 	c := a.cfg.CLI
 	if err != nil && !got.Started {
 		return outcome{}, err

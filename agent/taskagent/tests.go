@@ -48,7 +48,7 @@ func (a *CommandAgent) checkTests(s *source) {
 }
 
 // counted counts the tests, and returns out with the counts as the output. It returns an error if it finds no tests to count.
-func (a *CommandAgent) counted(out outcome, got *ended) (outcome, error) {
+func (a *CommandAgent) counted(out outcome, got *completion) (outcome, error) {
 	format, text, where := a.cfg.Tests, got.Stdout, "the output"
 	if a.cfg.report() != "" {
 		format, text, where = TestsJUnit, got.Report, a.cfg.Tests

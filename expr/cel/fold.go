@@ -11,23 +11,23 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// ranged has the static prices, in units, of nodes that CEL evaluates again in each iteration of a comprehension, the
+// rangePrices has the static prices, in units, of nodes that CEL evaluates again in each iteration of a comprehension, the
 // nodes that give the range of one, and the sizes of maps with computed keys.
-type ranged struct {
+type rangePrices struct {
 	steps  map[int64]float64
 	ranges map[int64]bool
 	maps   map[int64]int
 }
 
 // folds finds the comprehensions of a tree.
-func folds(e ast.Expr) ranged {
-	r := ranged{map[int64]float64{}, map[int64]bool{}, map[int64]int{}}
+func folds(e ast.Expr) rangePrices {
+	r := rangePrices{map[int64]float64{}, map[int64]bool{}, map[int64]int{}}
 	r.find(e)
 	return r
 }
 
 // find returns the number of nodes that are evaluated with e, without the steps of comprehensions in it.
-func (r ranged) find(e ast.Expr) float64 {
+func (r rangePrices) find(e ast.Expr) float64 {
 	n := 1.0
 	if entries := computed(e); entries > 1 {
 		r.maps[e.ID()] = entries
@@ -45,7 +45,7 @@ func (r ranged) find(e ast.Expr) float64 {
 }
 
 // decorate charges the nodes that r has found.
-func (r ranged) decorate(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+func (r rangePrices) decorate(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	if entries := r.maps[i.ID()]; entries > 0 {
 		if _, made := i.(interpreter.InterpretableConstructor); made {
 			i = &uniqueKeys{i, entries}

@@ -101,16 +101,16 @@ type thinking struct {
 
 // apiAnswer is a whole answer, or the beginning of a stream.
 type apiAnswer struct {
-	ID          string      `json:"id"`
-	Model       string      `json:"model"`
-	Content     []given     `json:"content"`
-	StopReason  string      `json:"stop_reason"`
-	StopDetails stopDetails `json:"stop_details"`
-	Usage       *usage      `json:"usage"`
+	ID          string         `json:"id"`
+	Model       string         `json:"model"`
+	Content     []contentBlock `json:"content"`
+	StopReason  string         `json:"stop_reason"`
+	StopDetails stopDetails    `json:"stop_details"`
+	Usage       *usage         `json:"usage"`
 }
 
-// given is a block of content that was received, of any kind.
-type given struct {
+// contentBlock is a block of content that was received, of any kind.
+type contentBlock struct {
 	Type      string          `json:"type"`
 	Text      string          `json:"text"`
 	Thinking  string          `json:"thinking"`
@@ -142,12 +142,12 @@ type usage struct {
 
 // event is an event of a stream; its type says which fields are set.
 type event struct {
-	Type         string     `json:"type"`
-	Index        wire.Count `json:"index"`
-	Message      apiAnswer  `json:"message"`
-	ContentBlock given      `json:"content_block"`
-	Delta        delta      `json:"delta"`
-	Usage        *usage     `json:"usage"`
+	Type         string       `json:"type"`
+	Index        wire.Count   `json:"index"`
+	Message      apiAnswer    `json:"message"`
+	ContentBlock contentBlock `json:"content_block"`
+	Delta        delta        `json:"delta"`
+	Usage        *usage       `json:"usage"`
 }
 
 // delta is a piece of a block or, at the end, of the message.

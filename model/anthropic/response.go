@@ -22,7 +22,7 @@ func decode(ctx context.Context, x *wire.Exchange, body []byte) (*model.LLMRespo
 	model.NoteAnswer(ctx, in.ID, in.StopReason)
 	a := answer{version: in.Model, reason: in.StopReason, explanation: in.StopDetails.Explanation}
 	for _, c := range in.Content {
-		a.blocks = append(a.blocks, &content{given: c})
+		a.blocks = append(a.blocks, &content{contentBlock: c})
 	}
 	a.count(in.Usage)
 	return a.response(), nil
@@ -39,7 +39,7 @@ type answer struct {
 
 // content is a block with the additions of a stream.
 type content struct {
-	given
+	contentBlock
 	index          wire.Count // in a stream
 	text, thinking []byte
 	args           []byte // instead of the input

@@ -47,7 +47,7 @@ func (a *answer) add(ev event) *model.LLMResponse {
 		a.version = ev.Message.Model
 		a.count(ev.Message.Usage)
 	case "content_block_start":
-		a.blocks = append(a.blocks, &content{given: ev.ContentBlock, index: ev.Index})
+		a.blocks = append(a.blocks, &content{contentBlock: ev.ContentBlock, index: ev.Index})
 		return shown(ev.ContentBlock.Text, ev.ContentBlock.Thinking)
 	case "content_block_delta":
 		return a.delta(ev.Index, ev.Delta)

@@ -68,8 +68,8 @@ func both(t *testing.T, name string, run func(t *testing.T, stream bool)) {
 	}
 }
 
-// said is what came of one request.
-type said struct {
+// reply is what came of one request.
+type reply struct {
 	text, thought string // of the partial responses, joined
 	partials      int
 	final         *model.LLMResponse
@@ -78,9 +78,9 @@ type said struct {
 
 // ask asks once and checks the rules of iterators: partial responses, then one
 // that is whole or an error, and nothing more.
-func ask(ctx context.Context, t testing.TB, llm model.LLM, req *model.LLMRequest, stream bool) said {
+func ask(ctx context.Context, t testing.TB, llm model.LLM, req *model.LLMRequest, stream bool) reply {
 	t.Helper()
-	var s said
+	var s reply
 	for resp, err := range llm.GenerateContent(ctx, req, stream) {
 		switch {
 		case s.final != nil || s.err != nil:

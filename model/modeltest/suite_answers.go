@@ -66,7 +66,7 @@ func testAnswers(t *testing.T, o Options) {
 }
 
 // checkPartials: the pieces come to the whole.
-func checkPartials(t *testing.T, s said, parts []*genai.Part) {
+func checkPartials(t *testing.T, s reply, parts []*genai.Part) {
 	t.Helper()
 	var text, thought string
 	for _, p := range parts {

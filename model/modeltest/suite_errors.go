@@ -110,7 +110,7 @@ func testCancelled(t *testing.T, o Options) {
 			checkCancelled(t, ask(ctx, t, llm, userSays("Say it."), stream))
 			return
 		}
-		var got said
+		var got reply
 		for resp, err := range llm.GenerateContent(ctx, userSays("Count."), stream) {
 			if got.err != nil || got.final != nil {
 				t.Fatalf("yielded (%v, %v) after the end", resp, err)
@@ -137,7 +137,7 @@ func testCancelled(t *testing.T, o Options) {
 	})
 }
 
-func checkCancelled(t *testing.T, s said) {
+func checkCancelled(t *testing.T, s reply) {
 	t.Helper()
 	if !errors.Is(s.err, errUserLeft) {
 		t.Errorf("got %v, answer %v; want the context's cause", s.err, s.final)

@@ -120,10 +120,10 @@ type chatAnswer struct {
 	ID      string `json:"id"`
 	Model   string `json:"model"`
 	Choices []struct {
-		Index        wire.Count `json:"index"`
-		Message      said       `json:"message"`
-		Delta        said       `json:"delta"`
-		FinishReason string     `json:"finish_reason"`
+		Index        wire.Count  `json:"index"`
+		Message      chatMessage `json:"message"`
+		Delta        chatMessage `json:"delta"`
+		FinishReason string      `json:"finish_reason"`
 	} `json:"choices"`
 	Usage *tokens         `json:"usage"`
 	Error json.RawMessage `json:"error"` // after a status of success
@@ -131,8 +131,8 @@ type chatAnswer struct {
 
 func (c *chatAnswer) failed() bool { return len(c.Error) > 0 && string(c.Error) != "null" }
 
-// said is a model's answer, or a piece of it.
-type said struct {
+// chatMessage is a model's answer, or a piece of it.
+type chatMessage struct {
 	Content   text       `json:"content"`
 	Refusal   text       `json:"refusal"`
 	ToolCalls []toolCall `json:"tool_calls"`
@@ -142,7 +142,7 @@ type said struct {
 	Reasoning        text `json:"reasoning"`
 }
 
-func (s said) thought() string {
+func (s chatMessage) thought() string {
 	if s.ReasoningContent != "" {
 		return string(s.ReasoningContent)
 	}

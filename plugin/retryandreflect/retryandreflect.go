@@ -42,11 +42,11 @@ type reflection struct {
 	scope TrackingScope
 
 	mu     sync.Mutex
-	counts map[counted]int
+	counts map[toolScope]int
 }
 
-// counted is a tool in a scope.
-type counted struct{ invocation, tool string }
+// toolScope is a tool in a scope.
+type toolScope struct{ invocation, tool string }
 
 // PluginOption configures the plugin.
 type PluginOption func(*reflection)
@@ -64,7 +64,7 @@ func WithTrackingScope(s TrackingScope) PluginOption { return func(r *reflection
 // New returns the plugin, with the name "RetryAndReflectPlugin". It fails on a negative number of retries, and on an
 // unknown scope.
 func New(opts ...PluginOption) (*plugin.Plugin, error) {
-	r := &reflection{most: 3, scope: Invocation, counts: make(map[counted]int)}
+	r := &reflection{most: 3, scope: Invocation, counts: make(map[toolScope]int)}
 	for _, opt := range opts {
 		opt(r)
 	}
@@ -89,8 +89,8 @@ func MustNew(opts ...PluginOption) *plugin.Plugin {
 	return p
 }
 
-func (r *reflection) key(ctx agent.InvocationContext, t tool.Tool) counted {
-	k := counted{tool: t.Name()}
+func (r *reflection) key(ctx agent.InvocationContext, t tool.Tool) toolScope {
+	k := toolScope{tool: t.Name()}
 	if r.scope == Invocation {
 		k.invocation = ctx.InvocationID()
 	}
@@ -129,7 +129,7 @@ func (r *reflection) onToolError(ctx agent.Context, t tool.Tool, args map[string
 	return answer(err, r.most, surrender(t, args, err, n)), nil
 }
 
-func (r *reflection) count(k counted) int {
+func (r *reflection) count(k toolScope) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.counts[k]++

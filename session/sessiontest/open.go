@@ -14,8 +14,8 @@ import (
 	"github.com/refrain-dev/refrain/session/store"
 )
 
-// listed leaves of a service what lists sessions.
-type listed struct{ session.Service }
+// withoutList leaves of a service what lists sessions.
+type withoutList struct{ session.Service }
 
 // OpenRuns makes runs of every status, and checks that the service finds those that are not over. It
 // returns a function that checks this again, for example after an update of the tables.
@@ -110,7 +110,7 @@ func (s *suite) wantOpen(ids ...string) {
 	if diff := cmp.Diff(ids, found); diff != "" {
 		s.Errorf("ListOpen finds the sessions whose run is not over (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(describe(listed{s.svc}), describe(s.svc)); diff != "" {
+	if diff := cmp.Diff(describe(withoutList{s.svc}), describe(s.svc)); diff != "" {
 		s.Errorf("ListOpen says what List does (-List +ListOpen):\n%s", diff)
 	}
 	all, err := store.ListOpen(s.Context(), s.svc, &session.ListRequest{AppName: app})

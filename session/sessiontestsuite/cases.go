@@ -155,18 +155,18 @@ func (s *suite) append() {
 	}
 }
 
-// gone is a session that no service knows.
-type gone struct{ app string }
+// unknownSession is a session that no service knows.
+type unknownSession struct{ app string }
 
-func (gone) ID() string                { return "none" }
-func (g gone) AppName() string         { return g.app }
-func (gone) UserID() string            { return ana }
-func (gone) State() session.State      { return nil }
-func (gone) Events() session.Events    { return nil }
-func (gone) LastUpdateTime() time.Time { return noon }
+func (unknownSession) ID() string                { return "none" }
+func (g unknownSession) AppName() string         { return g.app }
+func (unknownSession) UserID() string            { return ana }
+func (unknownSession) State() session.State      { return nil }
+func (unknownSession) Events() session.Events    { return nil }
+func (unknownSession) LastUpdateTime() time.Time { return noon }
 
 func (s *suite) appendToMissing() {
-	if err := s.svc.AppendEvent(s.Context(), gone{s.app}, event("e1")); err == nil {
+	if err := s.svc.AppendEvent(s.Context(), unknownSession{s.app}, event("e1")); err == nil {
 		s.Error("AppendEvent to a session that was never created returns no error")
 	}
 }

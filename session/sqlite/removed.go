@@ -208,15 +208,15 @@ func vacuumInto(ctx context.Context, conn *sql.Conn, name string) error {
 	return errors.Join(err, back)
 }
 
-// guarded makes connections to one file alone: a new connection would else make an
+// pathGuard makes connections to one file alone: a new connection would else make an
 // empty database where it was, or open another one's.
-type guarded struct {
+type pathGuard struct {
 	driver.Connector
 	file *file
 }
 
 // Connect opens a connection if the file is there.
-func (g guarded) Connect(ctx context.Context) (driver.Conn, error) {
+func (g pathGuard) Connect(ctx context.Context) (driver.Conn, error) {
 	if same, replaced := g.file.there(); !same || g.file.logsTaken() != nil {
 		return nil, &RemovedError{Path: g.file.path, Replaced: replaced, Err: errors.New("no connection has it")}
 	}

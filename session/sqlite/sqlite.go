@@ -217,7 +217,7 @@ func open(f *file, cfg Config, reading bool) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := sql.OpenDB(guarded{connector, f})
+	db := sql.OpenDB(pathGuard{connector, f})
 	n := 1
 	if reading {
 		n = readers + 1

@@ -30,7 +30,7 @@ func newDialer(cfg *Config) (dialer, error) {
 	case ways != 1:
 		return nil, errors.New("give one of Command, URL and Transport")
 	case cfg.Transport != nil:
-		return given{cfg.Transport}, nil
+		return fixedTransport{cfg.Transport}, nil
 	case cfg.URL != "":
 		return newEndpoint(cfg)
 	case cfg.Command[0] == "":
@@ -42,11 +42,11 @@ func newDialer(cfg *Config) (dialer, error) {
 	return newCommand(cfg), nil
 }
 
-// given is a transport from the config.
-type given struct{ t mcp.Transport }
+// fixedTransport is a transport from the config.
+type fixedTransport struct{ t mcp.Transport }
 
-func (g given) String() string                            { return fmt.Sprintf("MCP server by %T", g.t) }
-func (g given) transport() (mcp.Transport, func() string) { return g.t, silent }
-func (g given) close()                                    {}
+func (g fixedTransport) String() string                            { return fmt.Sprintf("MCP server by %T", g.t) }
+func (g fixedTransport) transport() (mcp.Transport, func() string) { return g.t, silent }
+func (g fixedTransport) close()                                    {}
 
 func silent() string { return "" }

@@ -31,23 +31,23 @@ type Packable = Tool
 func PackTool(req *model.LLMRequest, t Tool) error {
 	f, ok := t.(tool.Function)
 	if !ok {
-		f = declared{t}
+		f = declarationOnly{t}
 	}
 	return tool.Pack(req, f)
 }
 
-// declared is a tool that has only a declaration.
-type declared struct{ Tool }
+// declarationOnly is a tool that has only a declaration.
+type declarationOnly struct{ Tool }
 
-func (declared) IsLongRunning() bool { return false }
+func (declarationOnly) IsLongRunning() bool { return false }
 
-func (d declared) Description() string {
+func (d declarationOnly) Description() string {
 	if decl := d.Declaration(); decl != nil {
 		return decl.Description
 	}
 	return ""
 }
 
-func (d declared) Run(tool.Context, any) (map[string]any, error) {
+func (d declarationOnly) Run(tool.Context, any) (map[string]any, error) {
 	return nil, fmt.Errorf("a %T cannot be called, because it is not a tool.Function", d.Tool)
 }

@@ -15,7 +15,7 @@ type AddressKey struct{}
 
 // StateAt returns the state of a session as a step at an address sees it.
 func StateAt(s session.Session, at session.Address) session.State {
-	if v, ok := s.(scoped); ok {
+	if v, ok := s.(loopScopes); ok {
 		return v.StateAt(at)
 	}
 	return s.State()
@@ -23,13 +23,13 @@ func StateAt(s session.Session, at session.Address) session.State {
 
 // EndIteration removes the iteration: keys of the iterations at and below an address.
 func EndIteration(s session.Session, pass session.Address) {
-	if v, ok := s.(scoped); ok {
+	if v, ok := s.(loopScopes); ok {
 		v.EndIteration(pass)
 	}
 }
 
-// scoped is a session that tells loops apart by address, as a [session.View] does.
-type scoped interface {
+// loopScopes is a session that tells loops apart by address, as a [session.View] does.
+type loopScopes interface {
 	StateAt(session.Address) session.State
 	EndIteration(pass session.Address)
 }

@@ -108,15 +108,15 @@ var (
 // Traits describes the agent to its caller. The agent waits for its grace for a branch that ignores its canceled context.
 func (a *Agent) Traits(bool) drive.Traits { return drive.Traits{Inline: true, StepGrace: a.grace} }
 
-// said is an event on its way from a sub-agent, which waits for the answer.
-type said struct {
+// delivery is an event on its way from a sub-agent, which waits for the answer.
+type delivery struct {
 	ev    *session.Event
 	taken chan bool
 }
 
 // passTo hands the event on and gives the answer, also when yield panics. When the
 // consumer has stopped it cancels first: no sub-agent starts in between.
-func (s said) passTo(yield func(*session.Event, error) bool, cancel context.CancelCauseFunc) (ok bool) {
+func (s delivery) passTo(yield func(*session.Event, error) bool, cancel context.CancelCauseFunc) (ok bool) {
 	defer func() {
 		if !ok {
 			cancel(nil)
@@ -133,7 +133,7 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 	defer wg.Wait() // also when the consumer panics
 	defer cancel(nil)
 
-	events, gone := make(chan said), make(chan struct{})
+	events, gone := make(chan delivery), make(chan struct{})
 	defer close(gone)
 	ended := make(chan end, len(subs))
 	race := newRace(a.cfg.Race, drive.At(ctx), subs)
@@ -232,11 +232,11 @@ func part(name string) string {
 // hand returns the yield function of a sub-agent's step. The function passes an event to the
 // agent's own goroutine and waits until that goroutine has taken the event, or has ended. A
 // cancellation does not interrupt the wait, because each event that was handed over gets an answer.
-func hand(events chan<- said, gone <-chan struct{}) func(*session.Event) bool {
+func hand(events chan<- delivery, gone <-chan struct{}) func(*session.Event) bool {
 	taken := make(chan bool, 1)
 	return func(ev *session.Event) bool {
 		select {
-		case events <- said{ev, taken}:
+		case events <- delivery{ev, taken}:
 			return <-taken
 		case <-gone:
 			return false

@@ -84,7 +84,7 @@ func (v *scope) rule(at token.Pos, key string) {
 	}
 }
 
-func (v *scope) importOf(im imported) {
+func (v *scope) importOf(im importLine) {
 	switch key, known := lookup(im.path); {
 	case im.of == other:
 	case known:

@@ -19,15 +19,15 @@ type source struct {
 	text string
 	file *token.File
 
-	imports  []imported
+	imports  []importLine
 	named    map[string]string // path of an imported package by its name, see [imported]
 	uses     bool              // the file imports ADK or Refrain
 	edits    []edit            // in the order of the file
 	findings []*Finding
 }
 
-// imported is a line in an import declaration.
-type imported struct {
+// importLine is a line in an import declaration.
+type importLine struct {
 	*ast.ImportSpec
 	path string // relative to ADK's or our prefix, or the whole path of another package
 	of   origin
@@ -74,7 +74,7 @@ func (s *source) readImport(spec *ast.ImportSpec) {
 	if err != nil {
 		return
 	}
-	im := imported{ImportSpec: spec, path: whole}
+	im := importLine{ImportSpec: spec, path: whole}
 	if below, is := strings.CutPrefix(whole, adk+"/"); is {
 		below = strings.TrimPrefix(below, "v2/")
 		im.path, im.of = below, fromADK

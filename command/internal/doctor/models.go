@@ -36,7 +36,7 @@ func (d *doctor) models(ctx context.Context, def *definition.Definition) {
 			llm, err := provider.Open(ctx, name, d.Getenv)
 			all = append(all, opened{name, llm, err})
 			if err != nil {
-				return unopened{}, nil // so that the other models are checked too
+				return missingModel{}, nil // so that the other models are checked too
 			}
 			return llm, nil
 		},
@@ -137,12 +137,12 @@ func askModel(ctx context.Context, llm model.LLM, within time.Duration) error {
 	return errors.New("the answer is empty")
 }
 
-// unopened takes the place of a model that could not be opened. No agent asks it.
-type unopened struct{}
+// missingModel takes the place of a model that could not be opened. No agent asks it.
+type missingModel struct{}
 
-func (unopened) Name() string { return "unopened" }
+func (missingModel) Name() string { return "unopened" }
 
-func (unopened) GenerateContent(context.Context, *model.LLMRequest, bool) iter.Seq2[*model.LLMResponse, error] {
+func (missingModel) GenerateContent(context.Context, *model.LLMRequest, bool) iter.Seq2[*model.LLMResponse, error] {
 	return func(yield func(*model.LLMResponse, error) bool) {
 		yield(nil, errors.New("the model could not be opened"))
 	}

@@ -175,7 +175,7 @@ func (f *follower) overAlready(view *session.View, run *mark.Run) error {
 			continue
 		}
 		f.seen = ev.Seq
-		if v, ok := f.out.(*viewed); ok {
+		if v, ok := f.out.(*treeView); ok {
 			v.more(view.FullEvent(ev))
 		}
 	}

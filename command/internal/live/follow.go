@@ -169,7 +169,7 @@ func (f *follower) show(ev *session.Event) error {
 // again rebuilds the view from the log up to an event, skipping superseded events.
 func (f *follower) again(seq int64) {
 	f.refold(f.current(seq))
-	if v, ok := f.out.(*viewed); ok {
+	if v, ok := f.out.(*treeView); ok {
 		v.restart(f.wholes.Recent(f.log(seq - 1))) // the event at seq follows
 	}
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// viewed shows the run as a tree while the view is up, and as lines if the view fails.
-type viewed struct {
+// treeView shows the run as a tree while the view is up, and as lines if the view fails.
+type treeView struct {
 	plain
 	screen, keyboard *os.File
 	keys             controls
@@ -33,8 +33,8 @@ type viewed struct {
 }
 
 // newViewed replaces standard error for the rest of the program.
-func newViewed(e *term.Env, keys controls) *viewed {
-	v := &viewed{
+func newViewed(e *term.Env, keys controls) *treeView {
+	v := &treeView{
 		plain:  plain{out: e.Stdout, err: e.Stderr},
 		screen: term.ScreenOf(e.Stderr), keyboard: term.KeyboardOf(e.Stdin), keys: keys,
 	}
@@ -42,7 +42,7 @@ func newViewed(e *term.Env, keys controls) *viewed {
 	return v
 }
 
-func (v *viewed) started(req Request) error {
+func (v *treeView) started(req Request) error {
 	cfg := tui.Config{
 		Name: req.definition, Run: req.Session, Budget: planned(req.Config.Budget),
 		Input: v.keyboard, Output: v.screen,
@@ -71,7 +71,7 @@ func planned(l *budget.Limits) *loop.Budget {
 
 // Write replaces standard error for the rest of the program. While the view is up, the text becomes a note in the view, because
 // only the view may draw on the terminal.
-func (v *viewed) Write(b []byte) (int, error) {
+func (v *treeView) Write(b []byte) (int, error) {
 	view := v.up()
 	if view == nil {
 		return v.err.Write(b)
@@ -81,7 +81,7 @@ func (v *viewed) Write(b []byte) (int, error) {
 }
 
 // up returns the view if it is up, otherwise nil.
-func (v *viewed) up() *tui.View {
+func (v *treeView) up() *tui.View {
 	view := v.view.Load()
 	if view == nil {
 		return nil
@@ -95,7 +95,7 @@ func (v *viewed) up() *tui.View {
 }
 
 // interrupt handles Ctrl-C as a key, in the same way as the signal.
-func (v *viewed) interrupt() {
+func (v *treeView) interrupt() {
 	say, leave := v.keys.interrupt()
 	if leave {
 		v.close()
@@ -105,19 +105,19 @@ func (v *viewed) interrupt() {
 }
 
 // pause handles the key p.
-func (v *viewed) pause() { v.note(v.keys.pause()) }
+func (v *treeView) pause() { v.note(v.keys.pause()) }
 
 // detach handles the key d.
-func (v *viewed) detach() { v.note(v.keys.detach()) }
+func (v *treeView) detach() { v.note(v.keys.detach()) }
 
-func (v *viewed) note(say string) {
+func (v *treeView) note(say string) {
 	if say != "" {
 		fmt.Fprintln(v, say)
 	}
 }
 
 // restart shows the run from the beginning of its log.
-func (v *viewed) restart(log iter.Seq[*session.Event]) {
+func (v *treeView) restart(log iter.Seq[*session.Event]) {
 	if view := v.up(); view != nil {
 		view.Restart()
 		for ev := range log {
@@ -127,13 +127,13 @@ func (v *viewed) restart(log iter.Seq[*session.Event]) {
 }
 
 // more shows an event of another process.
-func (v *viewed) more(ev *session.Event) {
+func (v *treeView) more(ev *session.Event) {
 	if view := v.up(); view != nil {
 		view.Add(ev)
 	}
 }
 
-func (v *viewed) event(ev *session.Event, lines []string, f *progress.Fold) error {
+func (v *treeView) event(ev *session.Event, lines []string, f *progress.Fold) error {
 	if view := v.up(); view != nil {
 		v.show(view, ev)
 		return v.plain.event(ev, nil, f)
@@ -152,7 +152,7 @@ func (v *viewed) event(ev *session.Event, lines []string, f *progress.Fold) erro
 
 // show shows an event once it is clear that it does not belong to a pause after which the run goes on in the background: for the
 // person who leaves, the run is neither paused nor stopped.
-func (v *viewed) show(view *tui.View, ev *session.Event) {
+func (v *treeView) show(view *tui.View, ev *session.Event) {
 	switch {
 	case cutsOff(ev):
 		v.ends = append(v.ends, ev)
@@ -165,7 +165,7 @@ func (v *viewed) show(view *tui.View, ev *session.Event) {
 }
 
 // flush shows what was held back.
-func (v *viewed) flush(view *tui.View) {
+func (v *treeView) flush(view *tui.View) {
 	for _, ev := range v.ends {
 		view.Add(ev)
 	}
@@ -187,14 +187,14 @@ func cutsOff(ev *session.Event) bool {
 	return false
 }
 
-func (v *viewed) finished(req Request, res result) error {
+func (v *treeView) finished(req Request, res result) error {
 	v.flush(v.view.Load())
 	v.view.Load().Finish()
 	return v.plain.finished(req, res)
 }
 
 // close returns the terminal to its earlier state. It may be called repeatedly, and at any time.
-func (v *viewed) close() {
+func (v *treeView) close() {
 	if view := v.view.Load(); view != nil {
 		view.Close()
 	}

@@ -32,14 +32,14 @@ import (
 // flushTime is how long the command waits for a collector before it exits.
 const flushTime = 2 * time.Second
 
-// wanted is what the environment asks for.
-type wanted struct {
+// settings is what the environment asks for.
+type settings struct {
 	traces, metrics bool
 	wrong           error // a request of the environment that cannot be met
 }
 
 // read reads the environment variables.
-func read(getenv func(string) string) (w wanted) {
+func read(getenv func(string) string) (w settings) {
 	if off, _ := strconv.ParseBool(getenv("OTEL_SDK_DISABLED")); off {
 		return w
 	}
@@ -77,7 +77,7 @@ type Sender struct {
 	getenv  func(string) string
 	version func() string
 	warn    func(error)
-	wanted  wanted
+	wanted  settings
 
 	once     sync.Once
 	observer *telemetry.Observer // nil if the observer could not be made

@@ -82,7 +82,7 @@ func (f *answerFlags) run(ctx context.Context, e *term.Env, word string, answer 
 	if only && (f.question+f.reason+f.payload != "" || f.goOn) {
 		return fmt.Errorf("no answer given; write: refrain answer RUN ANSWER")
 	}
-	return f.withQuestions(ctx, e, word, func(a *asked) error {
+	return f.withQuestions(ctx, e, word, func(a *openRun) error {
 		if only {
 			return printQuestions(e, e.Stdout, a.id, a.open)
 		}
@@ -169,8 +169,8 @@ func said(q *mark.Question, text string) (json.RawMessage, error) {
 	return value, err
 }
 
-// asked is a run of a store, with the questions that it asks.
-type asked struct {
+// openRun is a run of a store, with the questions that it asks.
+type openRun struct {
 	s    *runstore.Stock
 	sup  *supervisor.Supervisor
 	id   string
@@ -178,7 +178,7 @@ type asked struct {
 }
 
 // withQuestions opens the run that word names, and calls do with the run's open questions.
-func (f *askedFlags) withQuestions(ctx context.Context, e *term.Env, word string, do func(*asked) error) error {
+func (f *askedFlags) withQuestions(ctx context.Context, e *term.Env, word string, do func(*openRun) error) error {
 	s, sup, id, err := runstore.OpenSupervised(ctx, e, f.store, word)
 	if err != nil {
 		return err
@@ -188,11 +188,11 @@ func (f *askedFlags) withQuestions(ctx context.Context, e *term.Env, word string
 	if err != nil {
 		return term.Failure(err)
 	}
-	return do(&asked{s, sup, id, open})
+	return do(&openRun{s, sup, id, open})
 }
 
 // chooseQuestion returns the question with the ID, or without an ID the only question that fits the command.
-func (a *asked) choose(id string, fits func(mark.Question) bool, other string) (mark.Question, error) {
+func (a *openRun) choose(id string, fits func(mark.Question) bool, other string) (mark.Question, error) {
 	run, open := a.id, a.open
 	fitting := slices.DeleteFunc(slices.Clone(open), func(q mark.Question) bool { return !fits(q) })
 	if id != "" {
@@ -226,7 +226,7 @@ func (a *asked) choose(id string, fits func(mark.Question) bool, other string) (
 }
 
 // give records the answer in the run, and resumes the run if goOn is set.
-func (f *askedFlags) give(ctx context.Context, e *term.Env, of *asked, q mark.Question, value json.RawMessage) error {
+func (f *askedFlags) give(ctx context.Context, e *term.Env, of *openRun, q mark.Question, value json.RawMessage) error {
 	a, id := mark.Answer{ID: q.ID, Value: value, Reason: f.reason}, of.id
 	if err := q.Check(&a); err != nil {
 		return term.UsageError(err)
@@ -361,7 +361,7 @@ func (f *resolveFlags) run(ctx context.Context, e *term.Env, word string, made b
 	if chosen != 1 {
 		return errors.New("give one of --result TEXT, --retry and --skip, or for changed files --keep, --base and --discard")
 	}
-	return f.withQuestions(ctx, e, word, func(a *asked) error {
+	return f.withQuestions(ctx, e, word, func(a *openRun) error {
 		q, err := a.choose(f.question, func(q mark.Question) bool { return q.Kind == mark.AskResolution }, "refrain answer "+a.id)
 		if err != nil {
 			return err

@@ -25,9 +25,9 @@ import (
 	"github.com/refrain-dev/refrain/session/lease"
 )
 
-// served is what a server publishes about itself for other processes that use the same store. Seal proves that a process of this user
+// publication is what a server publishes about itself for other processes that use the same store. Seal proves that a process of this user
 // has written it: see trust.Keeper.
-type served struct {
+type publication struct {
 	URL   string `json:"url"`
 	Owner string `json:"owner"`
 	Seal  string `json:"seal"`
@@ -48,7 +48,7 @@ func (s *Stock) serverFile(e *term.Env) string {
 }
 
 // sealed returns the text that the seal of an announcement in a file is for. It names the file, so that no announcement is valid elsewhere.
-func (a *served) sealed(file string) string { return file + "\n" + a.URL + "\n" + a.Owner }
+func (a *publication) sealed(file string) string { return file + "\n" + a.URL + "\n" + a.Owner }
 
 // sealPurpose is the purpose of these seals.
 const sealPurpose = "server"
@@ -78,7 +78,7 @@ func (s *Stock) Announce(e *term.Env, where string) (silence func(), err error) 
 	if err != nil {
 		return nothing, fmt.Errorf("refrain run --watch will not find this server: %w", err)
 	}
-	a := served{URL: where, Owner: lease.Process()}
+	a := publication{URL: where, Owner: lease.Process()}
 	serverFile := s.serverFile(e)
 	a.Seal = k.Seal(sealPurpose, a.sealed(filepath.Join(dir, serverFile)))
 	text, err := json.Marshal(a)
@@ -151,7 +151,7 @@ func (s *Stock) Served(ctx context.Context, e *term.Env, id string) string {
 	defer root.Close()
 	serverFile := s.serverFile(e)
 	text, err := readPlain(root, serverFile)
-	var at served
+	var at publication
 	if err != nil || json.Unmarshal(text, &at) != nil || !isLoopback(at.URL) {
 		return ""
 	}

@@ -118,11 +118,11 @@ type PanicError struct {
 // Error returns the value of the panic, without the stack.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// guarded is a model that ends the view in order if a method panics. The library would restore the terminal too, but while it still
+// panicGuard is a model that ends the view in order if a method panics. The library would restore the terminal too, but while it still
 // reads from it.
-type guarded struct{ *model }
+type panicGuard struct{ *model }
 
-func (g guarded) Update(msg tea.Msg) (next tea.Model, cmd tea.Cmd) {
+func (g panicGuard) Update(msg tea.Msg) (next tea.Model, cmd tea.Cmd) {
 	defer g.recover(func() { next, cmd = g, tea.Quit })
 	if p, ok := msg.(*PanicError); ok && g.failed == nil {
 		g.failed = p
@@ -134,7 +134,7 @@ func (g guarded) Update(msg tea.Msg) (next tea.Model, cmd tea.Cmd) {
 	return g, cmd
 }
 
-func (g guarded) View() (v tea.View) {
+func (g panicGuard) View() (v tea.View) {
 	defer g.recover(func() { v = tea.NewView("") })
 	if g.failed != nil {
 		return tea.NewView("")
@@ -142,7 +142,7 @@ func (g guarded) View() (v tea.View) {
 	return g.model.View()
 }
 
-func (g guarded) recover(then func()) {
+func (g panicGuard) recover(then func()) {
 	if r := recover(); r != nil {
 		g.failed = &PanicError{r, debug.Stack()}
 		then()

@@ -79,7 +79,7 @@ func Start(cfg Config) *View {
 	}
 	m := newModel(cfg)
 	v := &View{
-		prog: tea.NewProgram(guarded{m}, opts...),
+		prog: tea.NewProgram(panicGuard{m}, opts...),
 		wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 	}
 	go func() {

@@ -37,7 +37,7 @@ func Export(name string, def *definition.Definition) ([]File, *Report) {
 		e.name(a)
 	}
 	e.rootFields(def)
-	if !e.agent(def.Root, inherited{}, "root_agent.yaml") {
+	if !e.agent(def.Root, inheritance{}, "root_agent.yaml") {
 		e.fail(at(def.Root, "name"), def.Name, "", "nothing of %q is left that ADK could run", def.Name)
 	}
 	if e.report.Count(Failed) > 0 {
@@ -58,8 +58,8 @@ type exporter struct {
 	exits bool            // an agent of the current loop may end it
 }
 
-// inherited has what an agent gets from the agents around it.
-type inherited struct {
+// inheritance has what an agent gets from the agents around it.
+type inheritance struct {
 	model    string
 	exit     bool   // the agents around it in its loop may end the loop
 	purpose  string // goals and instructions of the loops around it
@@ -157,7 +157,7 @@ func (e *exporter) unsaid(a *definition.Agent) {
 }
 
 // agent writes an agent into a file. It returns false if there is nothing to write.
-func (e *exporter) agent(a *definition.Agent, in inherited, file string) bool {
+func (e *exporter) agent(a *definition.Agent, in inheritance, file string) bool {
 	if a.Model != "" {
 		in.model = a.Model
 	}
@@ -211,7 +211,7 @@ func (e *exporter) outputKey(a *definition.Agent) {
 }
 
 // subs writes sub-agents and returns references to them.
-func (e *exporter) subs(agents []*definition.Agent, in inherited) []any {
+func (e *exporter) subs(agents []*definition.Agent, in inheritance) []any {
 	var refs []any
 	for _, sub := range agents {
 		path := e.file(e.names[sub.Name])
@@ -243,7 +243,7 @@ func contents(c llmagent.ContextConfig) (text string, exact bool) {
 }
 
 // loop writes a loop. If there is a finalizer, a sequence runs the loop and then the finalizer.
-func (e *exporter) loop(a *definition.Agent, in inherited, out object, file string) bool {
+func (e *exporter) loop(a *definition.Agent, in inheritance, out object, file string) bool {
 	l := a.Loop
 	if l.Goal != "" {
 		in.purpose = joined(in.purpose, "The goal: "+l.Goal)
@@ -345,7 +345,7 @@ func (e *exporter) ends(a *definition.Agent, nested bool) {
 }
 
 // llm writes the fields of an agent that calls a model.
-func (e *exporter) llm(a *definition.Agent, in inherited, out object) object {
+func (e *exporter) llm(a *definition.Agent, in inheritance, out object) object {
 	l := a.LLM
 	add := func(key string, v any) { out = append(out, field{key: key, value: v}) }
 	if m := e.model(a, in.model); m != "" {
@@ -411,7 +411,7 @@ func (e *exporter) instruction(a *definition.Agent, text string) string {
 	if err != nil {
 		return text
 	}
-	var edits []replaced
+	var edits []replacement
 	lost, sections := make(map[string]bool), false
 	for _, ref := range t.Keys() {
 		if ref.Section {
@@ -422,7 +422,7 @@ func (e *exporter) instruction(a *definition.Agent, text string) string {
 			!strings.HasPrefix(ref.Name, "artifact.") {
 			lost["{{"+ref.Name+"}}"] = true
 		}
-		edits = append(edits, replaced{ref.From, ref.To, "{" + adkKey(ref.Name) + "?}"})
+		edits = append(edits, replacement{ref.From, ref.To, "{" + adkKey(ref.Name) + "?}"})
 	}
 	text = replace(text, edits)
 	for _, name := range slices.Sorted(maps.Keys(lost)) {
@@ -469,7 +469,7 @@ func (e *exporter) generation(a *definition.Agent) object {
 }
 
 // tools writes the tools of a model.
-func (e *exporter) tools(a *definition.Agent, in inherited) []any {
+func (e *exporter) tools(a *definition.Agent, in inheritance) []any {
 	var out []any
 	add := func(name string, args object) {
 		t := object{{key: "name", value: name}}

@@ -133,7 +133,7 @@ func (i *importer) fill(a *agent, text string, k *keys, need map[string]*readKey
 	if err != nil {
 		return text
 	}
-	var edits []replaced
+	var edits []replacement
 	for _, ref := range t.Keys() {
 		tag, name := text[ref.From:ref.To], ref.Name
 		head, rest := splitKey(ref.Name)
@@ -145,24 +145,24 @@ func (i *importer) fill(a *agent, text string, k *keys, need map[string]*readKey
 		if r := need[head]; ref.Single && (r == nil || !r.text) {
 			tag = "{" + strings.Replace(tag, "?}", "}", 1) + "}"
 		}
-		edits = append(edits, replaced{ref.From, ref.To, tag})
+		edits = append(edits, replacement{ref.From, ref.To, tag})
 		if ref.Section {
 			at := ref.NameIn(text, ref.Close)
-			edits = append(edits, replaced{at, at + len(ref.Name), name})
+			edits = append(edits, replacement{at, at + len(ref.Name), name})
 		}
 	}
 	return replace(text, edits)
 }
 
-// replaced is a range of bytes of a text and its replacement.
-type replaced struct {
+// replacement is a range of bytes of a text and its replacement.
+type replacement struct {
 	from, to int
 	by       string
 }
 
 // replace applies replacements that do not overlap to a text.
-func replace(text string, edits []replaced) string {
-	slices.SortFunc(edits, func(a, b replaced) int { return a.from - b.from })
+func replace(text string, edits []replacement) string {
+	slices.SortFunc(edits, func(a, b replacement) int { return a.from - b.from })
 	var b strings.Builder
 	at := 0
 	for _, e := range edits {

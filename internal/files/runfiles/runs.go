@@ -29,7 +29,7 @@ type Runs struct {
 	protected []string // patterns: those of the config, and the overlays
 
 	mu   sync.Mutex
-	open map[branch]*locked
+	open map[branch]*lockedTree
 }
 
 // Place says which run's files these are, and where they are.
@@ -48,14 +48,14 @@ func New(cfg Config, place Place) *Runs {
 	for _, overlay := range place.Overlays {
 		protected = append(protected, workspace.Literal(overlay))
 	}
-	return &Runs{cfg: cfg, place: place, protected: protected, open: make(map[branch]*locked)}
+	return &Runs{cfg: cfg, place: place, protected: protected, open: make(map[branch]*lockedTree)}
 }
 
 // branch is a run, and a branch of a parallel agent in it; empty outside them.
 type branch struct{ run, name string }
 
-// locked is the tree of one run or branch, at which one command works at a time.
-type locked struct {
+// lockedTree is the tree of one run or branch, at which one command works at a time.
+type lockedTree struct {
 	mu   sync.Mutex
 	tree *workspace.Tree // nil until a command needs it
 }
@@ -75,12 +75,12 @@ func (rs *Runs) Close() error {
 }
 
 // tree returns the tree of a run or of a branch, locked. was is the value of its state key.
-func (rs *Runs) tree(ctx context.Context, id, name string, was state) (*locked, error) {
+func (rs *Runs) tree(ctx context.Context, id, name string, was state) (*lockedTree, error) {
 	rs.mu.Lock()
 	at := branch{id, name}
 	d := rs.open[at]
 	if d == nil {
-		d = new(locked)
+		d = new(lockedTree)
 		rs.open[at] = d
 	}
 	rs.mu.Unlock()
@@ -178,7 +178,7 @@ func setUp(ctx context.Context, args, withhold []string, dir string, env []strin
 }
 
 // own returns the tree on which an agent works, and locks it. It also returns the state key of the files, and its value.
-func (rs *Runs) own(ctx agent.InvocationContext) (d *locked, key string, was state, err error) {
+func (rs *Runs) own(ctx agent.InvocationContext) (d *lockedTree, key string, was state, err error) {
 	key = cmp.Or(rs.place.Keys[ctx.Agent().Name()], Key)
 	v, _ := drive.At(ctx).Lookup(key)
 	was = stateOf(v)

@@ -83,7 +83,7 @@ func (rs *Runs) work(ctx agent.InvocationContext, w *Work, run func(root string,
 }
 
 // leftOut names what the last snapshot has left out, as commands see it.
-func (d *locked) leftOut() string {
+func (d *lockedTree) leftOut() string {
 	names := d.tree.LeftOut()
 	for i, name := range names {
 		names[i] = d.tree.Seen(name)
@@ -92,7 +92,7 @@ func (d *locked) leftOut() string {
 }
 
 // run runs a command in the folder of a tree.
-func (d *locked) run(command func(string, []string) error) error {
+func (d *lockedTree) run(command func(string, []string) error) error {
 	work, err := d.tree.MakeWork()
 	if err != nil {
 		return err

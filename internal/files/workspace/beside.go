@@ -26,7 +26,7 @@ func (t *Tree) Beside(ctx context.Context, name string) (*Tree, error) {
 	part := filepath.Join("beside", refName(name))
 	s := &Tree{
 		cfg: t.cfg, from: t.from, folder: t.folder, prefix: t.prefix, repo: t.repo, store: t.store, user: t.user, base: t.base, start: t.start,
-		modules: t.modules, ignored: ignored{tree: t.ignored.tree, files: t.ignored.files},
+		modules: t.modules, ignored: ignoredFiles{tree: t.ignored.tree, files: t.ignored.files},
 		name: t.name + "/" + filepath.ToSlash(part), room: filepath.Join(t.room, part),
 		place: filepath.Join(t.place, part),
 	}

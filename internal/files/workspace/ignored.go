@@ -16,9 +16,9 @@ import (
 	"strings"
 )
 
-// ignored has the protected files that are not part of the state, because git ignores them, as they were when the tree was new. Without
+// ignoredFiles has the protected files that are not part of the state, because git ignores them, as they were when the tree was new. Without
 // it a program could add a protected file unseen, by ignoring it.
-type ignored struct {
+type ignoredFiles struct {
 	tree  Hash                    // of these files
 	files map[string]ignoredEntry // by path
 	sure  bool                    // the files are these: no program may have changed them since

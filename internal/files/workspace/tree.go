@@ -126,7 +126,7 @@ type Tree struct {
 	against Hash // the tree that Limits are compared with; empty for the start
 
 	mu      sync.Mutex
-	ignored ignored
+	ignored ignoredFiles
 	last    Hash  // what the index contains; empty if there is none yet
 	sure    bool  // the files are those of last: no program may have changed them since
 	empty   bool  // the folder was deleted from outside

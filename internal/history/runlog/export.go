@@ -58,7 +58,7 @@ func (r *Run) Export(w io.Writer, opts ExportOptions) (hash string, err error) {
 		}
 		line := any(ev)
 		if opts.Audit {
-			line = hashed{ev, c.last}
+			line = hashLine{ev, c.last}
 		}
 		if err := enc.Encode(line); err != nil {
 			return "", fmt.Errorf("event %d: %w", ev.Seq, err)
@@ -112,8 +112,8 @@ func masked[T any](out *exporter, v T) (T, error) {
 	return now, nil
 }
 
-// hashed is the line of an event in an export with Audit. Chain is the hash of the chain up to the event.
-type hashed struct {
+// hashLine is the line of an event in an export with Audit. Chain is the hash of the chain up to the event.
+type hashLine struct {
 	*session.Event
 	Chain string `json:"chain"`
 }

@@ -28,11 +28,11 @@ func Surrogate(text string) rune {
 	return utf16.DecodeRune(rune(hi), rune(lo))
 }
 
-// escaped has the columns, by line, of characters that take 12 columns in JSON and 1 in the YAML that is parsed instead.
-type escaped map[int][]int
+// wideColumns has the columns, by line, of characters that take 12 columns in JSON and 1 in the YAML that is parsed instead.
+type wideColumns map[int][]int
 
 // fromJSON converts valid JSON to YAML with the same lines. In JSON, tabs are only between values.
-func fromJSON(data []byte) ([]byte, escaped) {
+func fromJSON(data []byte) ([]byte, wideColumns) {
 	data = bytes.ReplaceAll(data, []byte("\t"), []byte(" "))
 	var out []byte
 	var at []int
@@ -46,7 +46,7 @@ func fromJSON(data []byte) ([]byte, escaped) {
 	if out = append(out, data[done:]...); len(at) == 0 {
 		return out, nil
 	}
-	shorter, src := make(escaped), New("", "", 0, string(out))
+	shorter, src := make(wideColumns), New("", "", 0, string(out))
 	for _, n := range at {
 		line, column := src.Place(n)
 		shorter[line] = append(shorter[line], column)
@@ -55,7 +55,7 @@ func fromJSON(data []byte) ([]byte, escaped) {
 }
 
 // widen changes the columns of values to those in the JSON.
-func (e escaped) widen(n *yaml.Node) {
+func (e wideColumns) widen(n *yaml.Node) {
 	before, _ := slices.BinarySearch(e[n.Line], n.Column)
 	n.Column += 11 * before
 	for _, c := range n.Content {

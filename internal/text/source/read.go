@@ -154,7 +154,7 @@ func (r *reading) parse(text string) (value *yaml.Node) {
 			value = nil
 		}
 	}()
-	data, shorter := []byte(text), escaped(nil)
+	data, shorter := []byte(text), wideColumns(nil)
 	if json.Valid(data) {
 		data, shorter = fromJSON(data)
 	}

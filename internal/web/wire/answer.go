@@ -312,12 +312,12 @@ type Refusals struct {
 	Told func(kind string) // of each; may be nil
 
 	mu    sync.Mutex
-	kinds map[string]*refused // of this minute
-	end   *time.Timer         // of the minute; nil if there is none
+	kinds map[string]*refusals // of this minute
+	end   *time.Timer          // of the minute; nil if there is none
 }
 
-// refused are requests that were refused for one reason.
-type refused struct {
+// refusals are requests that were refused for one reason.
+type refusals struct {
 	why     string
 	further int    // besides the one that was logged
 	from    string // of the last
@@ -339,9 +339,9 @@ func (r *Refusals) Add(ctx context.Context, kind, message, why, from string, att
 	}
 	if r.end == nil {
 		r.end = time.AfterFunc(refusedEvery, r.Flush)
-		r.kinds = make(map[string]*refused)
+		r.kinds = make(map[string]*refusals)
 	}
-	r.kinds[kind] = &refused{why: why}
+	r.kinds[kind] = &refusals{why: why}
 	r.Log.WarnContext(ctx, message, append([]any{"why", why, "from", from}, attrs...)...)
 }
 

@@ -49,8 +49,8 @@ const (
 // its invalid bytes; the column would keep them.
 func long(s string) bool { return len(s) >= longText && utf8.ValidString(s) }
 
-// pulled is the list of the long texts of an event.
-type pulled struct {
+// longTexts is the list of the long texts of an event.
+type longTexts struct {
 	places []place
 	texts  []string // the text of each place
 }
@@ -59,7 +59,7 @@ type pulled struct {
 // no long texts. row is a copy of the event, and pull does not change what the copy shares with the event. state is the
 // event's delta as JSON.
 func pull(row *session.Event, state []value) ([]byte, error) {
-	var p pulled
+	var p longTexts
 	row.Content = p.content(row.Content)
 	row.Actions.StateDelta = p.state(row.Actions.StateDelta, state)
 	if len(p.places) == 0 {
@@ -69,13 +69,13 @@ func pull(row *session.Event, state []value) ([]byte, error) {
 }
 
 // cut adds a text to the list and returns its beginning, which takes its place in the JSON.
-func (p *pulled) cut(at place, text string) string {
+func (p *longTexts) cut(at place, text string) string {
 	p.places, p.texts = append(p.places, at), append(p.texts, text)
 	return session.Excerpt(text)
 }
 
 // content replaces the long texts of a content by their beginnings. It returns c itself if there are none, else a copy.
-func (p *pulled) content(c *genai.Content) *genai.Content {
+func (p *longTexts) content(c *genai.Content) *genai.Content {
 	if c == nil {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (p *pulled) content(c *genai.Content) *genai.Content {
 }
 
 // part returns a part with the beginnings of its long texts, and without long data. It does not change the original.
-func (p *pulled) part(i int, part *genai.Part) *genai.Part {
+func (p *longTexts) part(i int, part *genai.Part) *genai.Part {
 	if part == nil || len(part.Text) < longText && part.InlineData == nil && part.FunctionCall == nil &&
 		part.FunctionResponse == nil {
 		return part
@@ -124,7 +124,7 @@ func (p *pulled) part(i int, part *genai.Part) *genai.Part {
 }
 
 // strings replaces the long strings in a map by their beginnings. It returns m itself if there are none, else a copy.
-func (p *pulled) strings(at place, m map[string]any) map[string]any {
+func (p *longTexts) strings(at place, m map[string]any) map[string]any {
 	var keys []string
 	for key, val := range m {
 		if s, ok := val.(string); ok && long(s) && !(at.In == inState && statekey.OfLog(key)) {
@@ -143,7 +143,7 @@ func (p *pulled) strings(at place, m map[string]any) map[string]any {
 }
 
 // state replaces the long values in a state delta by their beginnings. It returns delta itself if there are none, else a copy.
-func (p *pulled) state(delta map[string]any, values []value) map[string]any {
+func (p *longTexts) state(delta map[string]any, values []value) map[string]any {
 	before := len(p.places)
 	short := p.strings(place{In: inState}, delta)
 	for _, v := range values {
@@ -160,7 +160,7 @@ func (p *pulled) state(delta map[string]any, values []value) map[string]any {
 
 // said returns a long text of the event that is JSON for the same value as data, so that the column stores both once. A
 // program often writes its output both as text and as a state key. said returns data itself if there is no such text.
-func (p *pulled) said(data string) string {
+func (p *longTexts) said(data string) string {
 	var val any
 	for i, at := range p.places {
 		if at.In != inText {
@@ -181,7 +181,7 @@ func (p *pulled) said(data string) string {
 
 // join returns the value of the column: the places as JSON on one line, and then each text that is not a part of
 // another text.
-func (p *pulled) join() ([]byte, error) {
+func (p *longTexts) join() ([]byte, error) {
 	order := make([]int, len(p.texts)) // the longest first
 	for i := range order {
 		order[i] = i

@@ -20,31 +20,31 @@ import (
 // with [ErrDuplicateSkill] if two skills have the same name, with the errors of source, and if a file is larger than
 // 10 MiB.
 func WithCompletePreloadSource(ctx context.Context, source Source) (Source, func(context.Context) error, error) {
-	p := &preloaded{from: source}
+	p := &preload{from: source}
 	if err := p.reload(ctx); err != nil {
 		return nil, nil, err
 	}
 	return p, p.reload, nil
 }
 
-type preloaded struct {
+type preload struct {
 	from   Source
-	skills atomic.Pointer[map[string]*loaded]
+	skills atomic.Pointer[map[string]*memorySkill]
 }
 
-// loaded is a skill in memory.
-type loaded struct {
+// memorySkill is a skill in memory.
+type memorySkill struct {
 	front        *Frontmatter
 	instructions string
 	resources    map[string][]byte
 }
 
-func (p *preloaded) reload(ctx context.Context) error {
+func (p *preload) reload(ctx context.Context) error {
 	all, err := p.from.ListFrontmatters(ctx)
 	if err != nil {
 		return err
 	}
-	skills := make(map[string]*loaded, len(all))
+	skills := make(map[string]*memorySkill, len(all))
 	for _, front := range all {
 		if skills[front.Name] != nil {
 			return fmt.Errorf("skill %q: %w", front.Name, ErrDuplicateSkill)
@@ -57,7 +57,7 @@ func (p *preloaded) reload(ctx context.Context) error {
 	return nil
 }
 
-func load(ctx context.Context, from Source, front *Frontmatter) (*loaded, error) {
+func load(ctx context.Context, from Source, front *Frontmatter) (*memorySkill, error) {
 	instructions, err := from.LoadInstructions(ctx, front.Name)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func load(ctx context.Context, from Source, front *Frontmatter) (*loaded, error)
 	if err != nil {
 		return nil, err
 	}
-	l := &loaded{front: front, instructions: instructions, resources: make(map[string][]byte, len(paths))}
+	l := &memorySkill{front: front, instructions: instructions, resources: make(map[string][]byte, len(paths))}
 	for _, file := range paths {
 		r, err := from.LoadResource(ctx, front.Name, file)
 		if err != nil {
@@ -84,14 +84,14 @@ func load(ctx context.Context, from Source, front *Frontmatter) (*loaded, error)
 	return l, nil
 }
 
-func (p *preloaded) find(name string) (*loaded, error) {
+func (p *preload) find(name string) (*memorySkill, error) {
 	if l := (*p.skills.Load())[name]; l != nil {
 		return l, nil
 	}
 	return nil, fmt.Errorf("skill %q: %w", name, ErrSkillNotFound)
 }
 
-func (p *preloaded) ListFrontmatters(context.Context) (all []*Frontmatter, err error) {
+func (p *preload) ListFrontmatters(context.Context) (all []*Frontmatter, err error) {
 	skills := *p.skills.Load()
 	for _, name := range slices.Sorted(maps.Keys(skills)) {
 		all = append(all, skills[name].front)
@@ -99,7 +99,7 @@ func (p *preloaded) ListFrontmatters(context.Context) (all []*Frontmatter, err e
 	return all, nil
 }
 
-func (p *preloaded) LoadFrontmatter(_ context.Context, name string) (*Frontmatter, error) {
+func (p *preload) LoadFrontmatter(_ context.Context, name string) (*Frontmatter, error) {
 	l, err := p.find(name)
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (p *preloaded) LoadFrontmatter(_ context.Context, name string) (*Frontmatte
 	return l.front, nil
 }
 
-func (p *preloaded) LoadInstructions(_ context.Context, name string) (string, error) {
+func (p *preload) LoadInstructions(_ context.Context, name string) (string, error) {
 	l, err := p.find(name)
 	if err != nil {
 		return "", err
@@ -115,7 +115,7 @@ func (p *preloaded) LoadInstructions(_ context.Context, name string) (string, er
 	return l.instructions, nil
 }
 
-func (p *preloaded) LoadResource(_ context.Context, name, resourcePath string) (io.ReadCloser, error) {
+func (p *preload) LoadResource(_ context.Context, name, resourcePath string) (io.ReadCloser, error) {
 	l, err := p.find(name)
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (p *preloaded) LoadResource(_ context.Context, name, resourcePath string) (
 	return io.NopCloser(bytes.NewReader(data)), nil
 }
 
-func (p *preloaded) ListResources(_ context.Context, name, subpath string) ([]string, error) {
+func (p *preload) ListResources(_ context.Context, name, subpath string) ([]string, error) {
 	l, err := p.find(name)
 	if err != nil {
 		return nil, err

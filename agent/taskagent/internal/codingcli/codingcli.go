@@ -207,7 +207,7 @@ type Lines struct {
 	line   []byte // the line that is not complete yet
 	long   bool   // line is too long, and is dropped
 	kept   []keptLine
-	edited *edited
+	edited *editList
 }
 
 type keptLine struct {
@@ -244,7 +244,7 @@ func (l *Lines) read() {
 		l.kept = append(slices.DeleteFunc(l.kept, func(k keptLine) bool { return k.kind == kind }), keptLine{kind, bytes.Clone(l.line)})
 	}
 	if l.edited == nil {
-		l.edited = &edited{folder: NewFolder(l.Dir), open: make(map[string]string)}
+		l.edited = &editList{folder: NewFolder(l.Dir), open: make(map[string]string)}
 	}
 	for _, e := range Programs[l.Program].Edits(l.line) {
 		l.edited.take(e)

@@ -69,20 +69,20 @@ type filesLine struct {
 
 const filesRecord = "refrain.files"
 
-// edited collects the edits of a program.
-type edited struct {
+// editList collects the edits of a program.
+type editList struct {
 	folder Folder
 	open   map[string]string // the paths of edits that have not ended, by ID
 	report Report            // with the files alone
 }
 
-func (e *edited) add(path string) {
+func (e *editList) add(path string) {
 	path, _ = e.folder.Below(path)
 	e.report.Edited(path)
 }
 
 // take handles a change. It keeps the path of an edit that begins until the edit ends, and then adds it unless the edit failed.
-func (e *edited) take(c Change) {
+func (e *editList) take(c Change) {
 	switch {
 	case c.Path == "":
 		if path := e.open[c.ID]; path != "" && !c.Failed {
@@ -97,7 +97,7 @@ func (e *edited) take(c Change) {
 }
 
 // line returns the line of [filesLine] with all files, or nil if it cannot be encoded.
-func (e *edited) line() []byte {
+func (e *editList) line() []byte {
 	data, err := json.Marshal(filesLine{Type: filesRecord, Files: append([]string{}, e.report.Files...), More: e.report.MoreFiles})
 	if err != nil {
 		return nil

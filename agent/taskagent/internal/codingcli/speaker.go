@@ -19,7 +19,7 @@ func SpeakerEnv(program string, rules *commandrule.Rules) []string {
 	}
 	// opencode does not check redirections, so commands that could write any text into a file are left out.
 	allowed := slices.DeleteFunc(commandrule.Looking(), func(c string) bool { return c == "echo" || c == "cat" })
-	bash := ordered{{"*", "deny"}}
+	bash := ruleList{{"*", "deny"}}
 	for _, prefix := range append(append(allowed, "cd"), rules.Prefixes()...) {
 		bash = append(bash, [2]string{prefix, "allow"}, [2]string{prefix + " *", "allow"})
 	}
@@ -30,11 +30,11 @@ func SpeakerEnv(program string, rules *commandrule.Rules) []string {
 	return []string{"OPENCODE_PERMISSION=" + string(data)}
 }
 
-// ordered is a JSON object whose order matters, because the last matching rule counts.
-type ordered [][2]string
+// ruleList is a JSON object whose order matters, because the last matching rule counts.
+type ruleList [][2]string
 
 // MarshalJSON writes the pairs in their order.
-func (o ordered) MarshalJSON() ([]byte, error) {
+func (o ruleList) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}
 	for i, pair := range o {
 		if i > 0 {

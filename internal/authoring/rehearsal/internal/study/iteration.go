@@ -15,8 +15,8 @@ import (
 )
 
 // iteration computes one iteration. It does not change the given state.
-func (s *study) iteration(state map[string]any, n int, to Aim, some picks) *seen {
-	at := &seen{state: maps.Clone(state)}
+func (s *study) iteration(state map[string]any, n int, to Aim, some picks) *iterationResult {
+	at := &iterationResult{state: maps.Clone(state)}
 	for _, a := range s.inOrder(s.loop) {
 		if s.over() {
 			return at
@@ -28,7 +28,7 @@ func (s *study) iteration(state map[string]any, n int, to Aim, some picks) *seen
 }
 
 // step computes what an agent writes into the state.
-func (s *study) step(a *definition.Agent, n int, to Aim, some picks, at *seen, prev map[string]any) {
+func (s *study) step(a *definition.Agent, n int, to Aim, some picks, at *iterationResult, prev map[string]any) {
 	switch {
 	case a.Expression != nil:
 		s.compute(a, n, at, prev)
@@ -55,7 +55,7 @@ func (s *study) step(a *definition.Agent, n int, to Aim, some picks, at *seen, p
 }
 
 // leave evaluates the exit_when of an agent.
-func (s *study) leave(a *definition.Agent, n int, to Aim, result map[string]any, at *seen, prev map[string]any) {
+func (s *study) leave(a *definition.Agent, n int, to Aim, result map[string]any, at *iterationResult, prev map[string]any) {
 	p := s.program(a.ExitWhen)
 	if a.ExitWhen == "" || s.LoopAround(a) != s.loop || p == nil {
 		return
@@ -103,7 +103,7 @@ func (s *study) partsOf(src string) *loop.Condition {
 }
 
 // compute computes what an expression agent writes.
-func (s *study) compute(a *definition.Agent, n int, at *seen, prev map[string]any) {
+func (s *study) compute(a *definition.Agent, n int, at *iterationResult, prev map[string]any) {
 	vals := s.values(at, n, prev)
 	next := maps.Clone(at.state)
 	eval := func(src string) (any, bool) {
@@ -131,7 +131,7 @@ func (s *study) compute(a *definition.Agent, n int, at *seen, prev map[string]an
 	at.state = next
 }
 
-func (s *study) values(at *seen, n int, prev map[string]any) map[string]any {
+func (s *study) values(at *iterationResult, n int, prev map[string]any) map[string]any {
 	vals := conditionVals(at.state, n)
 	if n > 1 && prev != nil {
 		vals["prev"] = prev
@@ -141,7 +141,7 @@ func (s *study) values(at *seen, n int, prev map[string]any) map[string]any {
 }
 
 // judge evaluates the score and the stop condition after an iteration.
-func (s *study) judge(at *seen, n int, to Aim) {
+func (s *study) judge(at *iterationResult, n int, to Aim) {
 	if sc := s.loop.Loop.Score; sc != nil {
 		alone := *sc
 		alone.Judge = nil
@@ -193,7 +193,7 @@ func (s *study) far(c *loop.Condition, want bool, vals map[string]any) float64 {
 }
 
 // off is the distance of an iteration from its aim; 0 means that the aim is reached.
-func (s *study) off(to Aim, got *seen) float64 {
+func (s *study) off(to Aim, got *iterationResult) float64 {
 	off := 1e6*float64(got.errs) + 1000*got.off
 	if to.Rated && s.computed {
 		switch d := math.Abs(got.score - to.Score); {

@@ -45,8 +45,8 @@ type Aim struct {
 	Exit  string // the agent whose exit_when ends the loop; empty if none does
 }
 
-// seen is the result of an iteration.
-type seen struct {
+// iterationResult is the result of an iteration.
+type iterationResult struct {
 	state  map[string]any
 	score  float64
 	scored bool
@@ -134,7 +134,7 @@ func (s *study) before(state map[string]any) {
 		if s.StepIn(a, s.loop) != nil {
 			break
 		}
-		s.step(a, 0, Aim{}, nil, &seen{state: s.begin}, nil)
+		s.step(a, 0, Aim{}, nil, &iterationResult{state: s.begin}, nil)
 	}
 }
 
