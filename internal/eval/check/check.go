@@ -110,6 +110,8 @@ func (s *Subject) Turn(i int) *Subject {
 type Result struct {
 	// Name is the name of the check in its file, or else its kind; see [Spec.Label].
 	Name string `json:"name"`
+	// Min is the least value that passes.
+	Min float64 `json:"min,omitzero"`
 	// Value is from 0 to 1. Passed reports whether it is at least the least value of the check. Both are nil if the check
 	// was not evaluated, such as a comparison with a reference that the case does not have.
 	Value  *float64 `json:"value,omitzero"`

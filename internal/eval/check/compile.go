@@ -134,7 +134,7 @@ func (c *Check) Spec() Spec { return c.spec }
 // Run runs the check. A check that cannot be evaluated for want of a reference has neither a value nor a verdict; one
 // that fails to run, such as an expression that reads a missing key, has failed.
 func (c *Check) Run(ctx context.Context, s *Subject) Result {
-	r := Result{Name: c.spec.Label(), Informational: c.spec.Informational, Weight: c.spec.Weight}
+	r := Result{Name: c.spec.Label(), Min: c.spec.least(), Informational: c.spec.Informational, Weight: c.spec.Weight}
 	f := c.find(ctx, s)
 	r.Reason, r.Turns = f.reason, f.turns
 	if f.none {
@@ -147,7 +147,7 @@ func (c *Check) Run(ctx context.Context, s *Subject) Result {
 	if f.broken {
 		v = 0
 	}
-	r.Value, r.Passed = &v, new(!f.broken && v >= c.spec.least()-slack)
+	r.Value, r.Passed = &v, new(!f.broken && v >= r.Min-slack)
 	return r
 }
 
