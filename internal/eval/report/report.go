@@ -75,8 +75,8 @@ type Check struct {
 	Passed        *bool
 	Reason        string
 	Informational bool // it is shown, and decides nothing
-	Split         bool // the votes of a judge differ
-	Votes         int  // how many votes of a judge there are; 0 if none was asked
+	Votes         int  // votes of a judge; 0 if none was asked
+	Split         bool // the votes differ
 }
 
 // The names of metrics that are no checks.

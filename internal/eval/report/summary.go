@@ -185,7 +185,7 @@ func (t *Total) add(run *Run) {
 	if run.Error != "" {
 		t.Errors++
 	}
-	if run.Cost == nil {
+	if run.Cost == nil || !known(*run.Cost) {
 		t.Cost = nil
 	} else if t.Cost != nil {
 		*t.Cost += *run.Cost
@@ -217,10 +217,9 @@ func (r *Report) losses() (ids []string) {
 
 // decide returns the verdict, and why there is none although there are results.
 func (s *Summary) decide() (Verdict, string) {
-	for _, t := range []*Total{&s.NewTotal, s.OldTotal} {
-		if t != nil && float64(t.Errors) > mostErrors*float64(t.Runs) {
-			return Undecided, fmt.Sprintf("%s of %s ended with an error, which is more than %s",
-				brief.Whole(t.Errors), brief.Count(t.Runs, "run"), brief.Percent(mostErrors))
+	for _, v := range s.versions() {
+		if n, runs := v.total.Errors, v.total.Runs; float64(n) > mostErrors*float64(runs) {
+			return Undecided, fmt.Sprintf("more than %s of the runs%s ended with an error", brief.Percent(mostErrors), v.of)
 		}
 	}
 	t := &s.NewTotal

@@ -20,7 +20,8 @@ func side(name string, results ...string) report.Side {
 	for i, runs := range results {
 		c := report.Case{ID: fmt.Sprintf("case-%d", i+1)}
 		for j, result := range runs {
-			run := report.Run{ID: fmt.Sprintf("ev_3f2a.A.%d.%d", i+1, j+1), Seconds: 2, Cost: new(0.01), Tokens: 100, Answer: fmt.Sprint("answer ", i, j)}
+			run := report.Run{ID: fmt.Sprintf("ev_3f2a.A.%d.%d", i+1, j+1), Answer: fmt.Sprint("answer ", i, j)}
+			run.Seconds, run.Cost, run.Tokens = 2, new(0.01), 100
 			switch result {
 			case 'e':
 				run.Error = "model: status 529: overloaded"
@@ -56,6 +57,10 @@ func of(name string, lists ...[]string) report.Side { return side(name, list(lis
 func TestVerdicts(t *testing.T) {
 	pass, fail := times(8, "ppp"), times(8, "fff")
 	old := func(lists ...[]string) *report.Side { return new(of("old.yaml", lists...)) }
+	const (
+		undecided, errors, used = report.Undecided, "more than 10% of the runs", "the budget is used up"
+		unseen                  = "no check has evaluated a run"
+	)
 	for _, tt := range []struct {
 		name   string
 		r      report.Report
@@ -66,22 +71,24 @@ func TestVerdicts(t *testing.T) {
 		{"all pass", report.Report{New: of("a", pass)}, report.AllPassed, 0, ""},
 		{"one run fails", report.Report{New: of("a", pass, times(1, "ppf"))}, report.Failed, 1, ""},
 		{"a case is not evaluated", report.Report{New: of("a", pass, times(1, "???"))}, report.AllPassed, 0, ""},
-		{"no case is evaluated", report.Report{New: of("a", times(3, "?"))}, report.Undecided, 3, "no check has evaluated a run"},
-		{"no case", report.Report{}, report.Undecided, 3, "no check has evaluated a run"},
+		{"no case is evaluated", report.Report{New: of("a", times(3, "?"))}, undecided, 3, unseen},
+		{"no case", report.Report{}, undecided, 3, unseen},
 		{"10% errors in a case that passed", report.Report{New: of("a", times(9, "p"), times(1, "pe"))}, report.AllPassed, 0, ""},
-		{"10% errors, the only run of a case", report.Report{New: of("a", times(9, "p"), times(1, "e"))}, report.Undecided, 3, "1 case ended with an error in all runs"},
-		{"20% errors", report.Report{New: of("a", times(8, "f"), times(2, "e"))}, report.Undecided, 3, "2 of 10 runs ended with an error, which is more than 10%"},
-		{"the budget is used up", report.Report{New: of("a", pass), Ended: "the budget is used up"}, report.Undecided, 3, "the budget is used up"},
+		{"a case with errors alone", report.Report{New: of("a", times(9, "p"), times(1, "e"))}, undecided, 3,
+			"1 case ended with an error in all runs"},
+		{"20% errors", report.Report{New: of("a", times(8, "f"), times(2, "e"))}, undecided, 3, errors + " ended with an error"},
+		{"the budget is used up", report.Report{New: of("a", pass), Ended: used}, undecided, 3, used},
 		{"better", report.Report{New: of("a", pass), Old: old(fail)}, report.Better, 0, ""},
 		{"worse", report.Report{New: of("a", fail), Old: old(pass)}, report.Worse, 1, ""},
-		{"not decided", report.Report{New: of("a", pass), Old: old(pass)}, report.Undecided, 3, ""},
+		{"not decided", report.Report{New: of("a", pass), Old: old(pass)}, undecided, 3, ""},
 		{"same", report.Report{New: of("a", pass), Old: old(pass), Margin: 0.4}, report.Same, 0, ""},
-		{"the old version has errors", report.Report{New: of("a", pass), Old: old(fail, times(1, "eee"))}, report.Undecided, 3, "3 of 27 runs ended with an error, which is more than 10%"},
+		{"the old version has errors", report.Report{New: of("a", pass), Old: old(fail, times(1, "eee"))}, undecided, 3,
+			errors + " of the old version ended with an error"},
 		{"better by score", report.Report{New: of("a", pass), Old: old(fail), Decide: "score"}, report.Better, 0, ""},
 		{"worse by a check", report.Report{New: of("a", fail), Old: old(pass), Decide: "contains"}, report.Worse, 1, ""},
-		{"no check of that name", report.Report{New: of("a", pass), Old: old(fail), Decide: "rouge"}, report.Undecided, 3, ""},
-		{"by a cost that does not differ", report.Report{New: of("a", pass), Old: old(fail), Decide: "cost"}, report.Undecided, 3, ""},
-		{"no case in common", report.Report{New: of("a", pass), Old: &report.Side{Cases: []report.Case{{ID: "other"}}}}, report.Undecided, 3, ""},
+		{"no check of that name", report.Report{New: of("a", pass), Old: old(fail), Decide: "rouge"}, undecided, 3, ""},
+		{"by a cost that does not differ", report.Report{New: of("a", pass), Old: old(fail), Decide: "cost"}, undecided, 3, ""},
+		{"no case in common", report.Report{New: of("a", pass), Old: &report.Side{Cases: []report.Case{{ID: "other"}}}}, undecided, 3, ""},
 	} {
 		s := tt.r.Summary()
 		if s.Verdict != tt.want || s.ExitCode() != tt.code || s.Reason != tt.reason {

@@ -47,10 +47,13 @@ func fraction(x, a, b float64) float64 {
 	return f
 }
 
-// betaQuantile returns the x below which a beta distribution has the share p, by bisection.
+// betaQuantile returns the x below which a beta distribution has the share p, by bisection; 0 for one that is below 1e-15.
 func betaQuantile(p, a, b float64) float64 {
 	low, high := 0.0, 1.0
 	for high-low > 1e-12*high {
+		if high < 1e-15 { // with a small a, the quantile may be below every float
+			return 0
+		}
 		if x := (low + high) / 2; beta(x, a, b) < p {
 			low = x
 		} else {

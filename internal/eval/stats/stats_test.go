@@ -209,6 +209,7 @@ func TestMean(t *testing.T) {
 		{"none passed", same(12, no, nil), 0, 0, 0.26464847},
 		{"one case passed", same(1, yes, nil), 1, 0.025, 1},
 		{"one case passed once in two", same(1, []float64{1, 0}, nil), 0.5, 0.00038558, 0.99961442},
+		{"one case with a small value", same(1, []float64{0.005}, nil), 0.005, 0, 0.97557996},
 		{"no case", nil, math.NaN(), math.NaN(), math.NaN()},
 		{"no value", same(2, nil, yes), math.NaN(), math.NaN(), math.NaN()},
 	} {
