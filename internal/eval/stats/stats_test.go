@@ -5,6 +5,9 @@ package stats_test
 import (
 	"fmt"
 	"math"
+	"os"
+	"regexp"
+	"strconv"
 	"testing"
 
 	"github.com/refrain-dev/refrain/internal/eval/stats"
@@ -301,6 +304,36 @@ func TestIdentical(t *testing.T) {
 	} {
 		if got := stats.Identical(tt.answers); got != tt.want {
 			t.Errorf("Identical(%v) = %v", tt.answers, got)
+		}
+	}
+}
+
+// The table of doc/eval.md is what the package computes, for cases whose difference has the variance 2·0.143/runs: that of the
+// runs of two equal versions in the usual world of the simulations.
+func TestTableOfTheDocumentation(t *testing.T) {
+	page, err := os.ReadFile("../../../doc/eval.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m)^\| (\d+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$`).FindAllStringSubmatch(string(page), -1)
+	if len(rows) != 6 {
+		t.Fatalf("found %d rows", len(rows))
+	}
+	for _, row := range rows {
+		n, err := strconv.Atoi(row[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, runs := range []float64{1, 3, 5, 10} {
+			half := math.Sqrt(2 * 0.1429 / runs * float64(n-1) / float64(n)) // of n even cases, half is above 0 and half below by this
+			a, b := make([]float64, n), make([]float64, n)
+			for j := range a {
+				a[j] = half * float64(j%2*2-1)
+			}
+			c := stats.Compare(pairs(a, b), stats.Options{Unbounded: true})
+			if got := fmt.Sprintf("%.2f", c.Detectable()); got != row[i+2] {
+				t.Errorf("%d cases with %v runs: %s, the documentation has %s", n, runs, got, row[i+2])
+			}
 		}
 	}
 }
