@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,6 +74,9 @@ func reports() map[string]*report.Report {
 	failed := one(times(9, "ppp"), times(12, "ppf"), times(1, "fff"), times(1, "ppe"), times(1, "???"))
 	failed.New.Cases[21].ID = "\x1b[2J<refund> & \"vat\" with a name that is longer than a column"
 	few := two(of("loop.yaml", times(5, "ppp")), of("old.yaml", times(5, "fff")))
+	few.New.Cases[0].Group, few.New.Cases[0].Tags = "refunds", []string{"slow"}
+	few.New.Cases[0].Runs[0].Checks[0] = report.Check{Name: "polite", Reason: "no vote", Informational: true, Votes: 3, Split: true}
+	few.New.Cases[0].Runs[1].Checks = nil
 	return map[string]*report.Report{
 		"better": better, "undecided": tie, "worse": worse, "groups": groups, "errors": errors, "budget": budget, "score": score,
 		"seconds": seconds, "same": same, "equal": equal, "few": few, "passed": one(times(5, "ppp")), "failed": failed,
@@ -110,6 +115,25 @@ func TestGoldenFiles(t *testing.T) {
 			if diff := cmp.Diff(string(want), string(got)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", file, diff)
 			}
+		}
+	}
+}
+
+// Every field of the JSON is in the documentation.
+func TestDocumentationNamesTheFields(t *testing.T) {
+	page, err := os.ReadFile("../../../doc/eval.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join("testdata", "few.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "## Reports for programs")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for _, field := range regexp.MustCompile(`"(\w+)":`).FindAllStringSubmatch(string(text), -1) {
+		if !regexp.MustCompile("[`{ ]" + field[1] + "[`},]").MatchString(section) {
+			t.Errorf("doc/eval.md does not name the field %q", field[1])
 		}
 	}
 }

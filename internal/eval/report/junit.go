@@ -109,6 +109,8 @@ func (j *junitCase) read(c *Case, fails bool) {
 		j.Output.Text += why + "\n"
 	}
 	switch {
+	case len(c.Runs) == 0:
+		j.Skipped = &junitMessage{"the case has not run"}
 	case !fails:
 	case state == Sometimes || state == Never:
 		j.Failure = &junitMessage{fmt.Sprintf("%s passed; %s", state, why)}
