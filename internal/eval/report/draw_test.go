@@ -63,7 +63,7 @@ func draw(r *rand.Rand) *report.Report {
 // Whatever the runs are, the forms are well made: sentences fit the width, no number is NaN, and no text commands the terminal.
 func TestFormsOfDrawnReports(t *testing.T) {
 	bad := regexp.MustCompile(`NaN|Inf|%!|<nil>`)
-	for seed := range longtest.N(uint64(250), 20_000) {
+	for seed := range longtest.N(uint64(80), 20_000) {
 		r := rand.New(rand.NewPCG(seed, 40))
 		s := draw(r).Summary()
 		var text, doc, junit bytes.Buffer

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/refrain-dev/refrain/internal/eval/stats"
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 )
 
 // world draws cases that pass with a probability of their own, of which most pass nearly always or nearly never: Beta(a, b).
@@ -56,6 +57,7 @@ func decided(c stats.Comparison) bool { return c.Verdict != stats.Undecided }
 
 // Equal versions get a false verdict in at most 5% of the comparisons, and in 1% more by the luck of these draws.
 func TestFalseVerdicts(t *testing.T) {
+	longtest.WithoutRace(t)
 	for _, repeats := range []int{1, 3} {
 		for _, n := range []int{5, 8, 12, 30} {
 			w := usual(uint64(n))
@@ -76,6 +78,7 @@ func TestFalseVerdicts(t *testing.T) {
 
 // The same with groups whose cases behave alike, of equal and of very different sizes.
 func TestFalseVerdictsWithGroups(t *testing.T) {
+	longtest.WithoutRace(t)
 	for _, sizes := range [][]int{
 		{5, 5, 5, 5, 5, 5, 5, 5, 5, 5}, {20, 2, 2, 2, 2, 2, 2, 2, 2, 2}, {8, 7, 6, 5, 4, 3, 2, 1}, {10, 10, 10, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
 	} {
@@ -108,6 +111,7 @@ func TestFalseVerdictsWithGroups(t *testing.T) {
 
 // Ending at the first look that decides keeps to the same limit, and finds a true difference early.
 func TestEarlyStop(t *testing.T) {
+	longtest.WithoutRace(t)
 	for _, n := range []int{10, 20, 60} {
 		w := usual(uint64(n))
 		draws, plain := 1500, 0.0
@@ -190,6 +194,7 @@ func TestPower(t *testing.T) {
 
 // Intervals contain the truth in 95% of the draws or more, also where nearly all cases pass, or none.
 func TestCoverage(t *testing.T) {
+	longtest.WithoutRace(t)
 	for _, ab := range [][2]float64{{1.2, 0.6}, {9, 0.5}, {0.3, 0.3}, {0.5, 9}} {
 		for _, n := range []int{5, 12, 30} {
 			w := world{rand.New(rand.NewPCG(uint64(n), 7)), ab[0], ab[1]}
@@ -238,13 +243,13 @@ func TestChanceIsTheNumberOfCasesThatMove(t *testing.T) {
 
 func TestManyCases(t *testing.T) {
 	w := usual(9)
-	obs := make([]stats.Observation, 50_000)
+	obs := make([]stats.Observation, 20_000)
 	for i := range obs {
 		rate := w.rate()
 		obs[i] = stats.Observation{Group: fmt.Sprint(i / 2), A: w.runs(2, lift(rate)), B: w.runs(2, rate)}
 	}
 	c := stats.Compare(obs, stats.Options{})
-	if c.Verdict != stats.Better || c.High-c.Low > 0.01 || c.Units != 25_000 || c.Needed(0.2) < 20 || c.Needed(0.2) > 60 {
+	if c.Verdict != stats.Better || c.High-c.Low > 0.015 || c.Units != 10_000 || c.Needed(0.2) < 20 || c.Needed(0.2) > 60 {
 		t.Errorf("%s %v … %v, %d units, a difference of 0.2 takes %d cases", c.Verdict, c.Low, c.High, c.Units, c.Needed(0.2))
 	}
 }
