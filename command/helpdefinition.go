@@ -76,7 +76,7 @@ func helpAbout(cmd *cobra.Command, args []string) error {
 // are read by, in lines of at most width characters.
 func definitionHelp(width int) string {
 	var b strings.Builder
-	wrapped := func(text, indent string) string { return wrapped(text, indent, indent, width) }
+	wrapped := func(text, indent string) string { return wrap(text, indent, indent, width) }
 	title := func(text, indent string) string { return wrappedTitle(text, indent, width) }
 	b.WriteString(wrapped("A definition is a YAML file with one agent, the root, and those in it. These are the fields of agents.", ""))
 	for _, f := range definition.Fields() {
@@ -111,8 +111,8 @@ func definitionHelp(width int) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// wrapped breaks a text into lines of at most width characters, which begin with an indent; the first line has its own.
-func wrapped(text, first, indent string, width int) string {
+// wrap breaks a text into lines of at most width characters, which begin with an indent; the first line has its own.
+func wrap(text, first, indent string, width int) string {
 	var b strings.Builder
 	line, begun := first, false
 	for word := range strings.FieldsSeq(text) {
@@ -128,5 +128,5 @@ func wrapped(text, first, indent string, width int) string {
 // wrappedTitle breaks a text that begins with a name and two spaces.
 func wrappedTitle(text, indent string, width int) string {
 	name, rest, _ := strings.Cut(text, "  ")
-	return wrapped(rest, indent+name+"  ", indent+"    ", width)
+	return wrap(rest, indent+name+"  ", indent+"    ", width)
 }

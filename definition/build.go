@@ -275,7 +275,7 @@ func (b *builder) goAgent(a *Agent, cb around) (agent.Agent, error) {
 	if key := outputKey(a); key != "" {
 		cb.after = append([]agent.AfterAgentCallback{keepWords(key)}, cb.after...)
 	}
-	built, err := made(b.cfg.Agents[a.Func], agent.Config{
+	built, err := makeAgent(b.cfg.Agents[a.Func], agent.Config{
 		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after,
 	})
 	switch {
@@ -290,8 +290,8 @@ func (b *builder) goAgent(a *Agent, cb around) (agent.Agent, error) {
 	return built, nil
 }
 
-// made calls the function that makes an agent. It returns a panic of the function as an error.
-func made(a NewAgent, cfg agent.Config) (built agent.Agent, err error) {
+// makeAgent calls the function that makes an agent. It returns a panic of the function as an error.
+func makeAgent(a NewAgent, cfg agent.Config) (built agent.Agent, err error) {
 	defer agent.Recover(&err)
 	return a(cfg)
 }

@@ -444,7 +444,7 @@ func (b *builder) aroundCalls(a *Agent, cfg *llmagent.Config) {
 					return nil, nil
 				}
 				ev := modelEvent(ctx, hook.AfterModel, cfg.Model.Name())
-				answered(&ev.Data, resp, failed)
+				setAnswer(&ev.Data, resp, failed)
 				return nil, hs.call(ctx, ev)
 			})
 	}
@@ -492,8 +492,8 @@ func modelEvent(ctx agent.Context, point hook.Point, name string) hook.Event {
 	return ev
 }
 
-// answered returns the outcome of a call of a model.
-func answered(d *hook.Data, resp *model.LLMResponse, failed error) {
+// setAnswer returns the outcome of a call of a model.
+func setAnswer(d *hook.Data, resp *model.LLMResponse, failed error) {
 	if failed != nil {
 		d.Error = failed.Error()
 	}

@@ -62,8 +62,8 @@ func budgetWith(b, given *budget.Limits) *budget.Limits {
 	return &both
 }
 
-// raised returns a loop's budget with the higher numbers of b.
-func raised(own *loop.Budget, b *budget.Limits) *loop.Budget {
+// raise returns a loop's budget with the higher numbers of b.
+func raise(own *loop.Budget, b *budget.Limits) *loop.Budget {
 	if own == nil || b == nil {
 		return own
 	}
@@ -166,7 +166,7 @@ func (d *Definition) limited(given Limits) (none limiting, err error) {
 		l.Timeout, l.meant = *t, true
 		l.clamp()
 	}
-	l.Budget = raised(l.Budget, given.LoopBudget)
+	l.Budget = raise(l.Budget, given.LoopBudget)
 	if endless(&l, loops[0]) {
 		return none, fmt.Errorf("%s [%s] (%s)", endlessMessage(loops[0]), CodeEndless, endlessHint)
 	}

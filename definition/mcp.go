@@ -259,13 +259,13 @@ func (m *MCP) Config(dir string, getenv func(string) string) mcptoolset.Config {
 		}
 	}
 	if len(m.Confirm) > 0 {
-		names := prefixed(m.Prefix, m.Confirm)
+		names := prefixAll(m.Prefix, m.Confirm)
 		cfg.RequireConfirmationProvider = func(name string, _ any) bool { return slices.Contains(names, name) }
 	}
 	return cfg
 }
 
-func prefixed(prefix string, names []string) []string {
+func prefixAll(prefix string, names []string) []string {
 	all := make([]string, len(names))
 	for i, name := range names {
 		all[i] = prefix + name

@@ -52,9 +52,9 @@ func (c *checker) model(a *Agent) {
 		problem := c.report(a.at("model"), CodeModel, "%v", err)
 		problem.err = err
 		if e, ok := errors.AsType[*provider.NameError](err); ok {
-			problem.Message, problem.Hint = "model "+quoted(e.Name)+": "+e.Reason, ""
+			problem.Message, problem.Hint = "model "+quoteText(e.Name)+": "+e.Reason, ""
 			if e.Meant != "" {
-				problem.suggest("did you mean "+quoted(e.Meant)+"?", e.Meant)
+				problem.suggest("did you mean "+quoteText(e.Meant)+"?", e.Meant)
 			}
 		}
 		return

@@ -228,7 +228,7 @@ func (ps Problems) sort() Problems {
 	})
 }
 
-func quoted(s string) string { return `"` + s + `"` }
+func quoteText(s string) string { return `"` + s + `"` }
 
 // SortedCodes returns the codes of [Codes] in alphabetical order.
 func SortedCodes() []string { return slices.Sorted(maps.Keys(Codes)) }

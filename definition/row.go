@@ -285,7 +285,7 @@ func named[T any](v value[T]) value[map[string]T] {
 		func(p place, n *source.Node) (map[string]T, bool) {
 			ps, ok := p.pairs(n, p.field)
 			if !ok {
-				p.hint(assigned(n))
+				p.hint(assignment(n))
 			}
 			m := make(map[string]T, len(ps))
 			for _, e := range ps {

@@ -58,7 +58,7 @@ var scoreParts = parts[loop.Score]{rows: []row[loop.Score]{
 	field("field", "field of the score, if the value is JSON", aText, func(s *loop.Score) *string { return &s.Field }),
 	field("expr", "expression that computes the score, in place of key", aWords, func(s *loop.Score) *string { return &s.Expr }),
 	field("holdout", "state key of a second score, read in the same way, such as of tests that the agent never sees; the loop reports when it falls while the score rises", aText, func(s *loop.Score) *string { return &s.Holdout }),
-	field("judge", "step that gives the score; or {step, samples} to ask it several times", as(judgeParts.value(), sampled), func(s *loop.Score) **loop.Judge { return &s.Judge }),
+	field("judge", "step that gives the score; or {step, samples} to ask it several times", as(judgeParts.value(), withSamples), func(s *loop.Score) **loop.Judge { return &s.Judge }),
 	field("baseline", "true scores what is there before the first iteration, so that a worse first one is not kept; the default where commands measure the files of a workspace", aBool, func(s *loop.Score) *bool { return &s.Baseline }),
 	field("dimensions", "parts of the score: fields of the JSON", each(aText, listing{empty: "leave it out to count whatever the answer has"}), func(s *loop.Score) *[]string { return &s.Dimensions }),
 	field("dimension_target", "target that every part must reach too", maybe(aNumber), func(s *loop.Score) **float64 { return &s.DimensionTarget }),
@@ -80,7 +80,7 @@ var judgeParts = parts[loop.Judge]{rows: []row[loop.Judge]{
 // comparisons is how often a judge that compares is asked, if the file does not say it. Two times would lose to absolute marks.
 const comparisons = 4
 
-func sampled(j *loop.Judge) *loop.Judge {
+func withSamples(j *loop.Judge) *loop.Judge {
 	if j != nil && j.Compare != "" && j.Samples == 0 {
 		j.Samples = comparisons
 	}
@@ -142,7 +142,7 @@ func (c *checker) wordsAsNumbers(a *Agent) {
 		if w := c.wordsIn(s.Key, a); w != nil && !pinned {
 			c.warn(a.at("score.key"), CodeWords, "%s is a text that %q writes, in which the score must be found", s.Key,
 				w.Name).
-				Hint = "give " + quoted(w.Name) + " an output_schema, or the score a label: the word before the number"
+				Hint = "give " + quoteText(w.Name) + " an output_schema, or the score a label: the word before the number"
 		}
 		if schemas := c.answers(s.Key); s.Field != "" && schemas != nil {
 			c.field(a.at("score.field"), append([]string{s.Key}, strings.Split(s.Field, ".")...), schemas)

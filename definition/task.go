@@ -90,8 +90,8 @@ func erasableOf(p place, n *source.Node) (string, bool) {
 	return anExpr.read(p, n)
 }
 
-// assigned writes a list of NAME=value as a map.
-func assigned(n *source.Node) string {
+// assignment writes a list of NAME=value as a map.
+func assignment(n *source.Node) string {
 	if n.Kind == source.List && len(n.Content) > 0 {
 		if name, value, set := strings.Cut(source.Deref(n.Content[0]).Value, "="); set {
 			return "write {" + strings.TrimSpace(name) + ": " + strings.TrimSpace(value) + "}"

@@ -111,12 +111,12 @@ func (w *worst) once(a *Agent) AtMost {
 	if s := a.Step; s != nil && !a.isStep() { // a loop waits by its plan
 		u.Seconds += Bound((s.DelayBefore + s.DelayAfter).Seconds())
 	}
-	u.Seconds += told(a, hook.BeforeRun, hook.BeforeAgent, hook.AfterAgent, hook.AfterRun)
+	u.Seconds += hookBound(a, hook.BeforeRun, hook.BeforeAgent, hook.AfterAgent, hook.AfterRun)
 	return u
 }
 
-// told returns the longest time of the callbacks at some points.
-func told(a *Agent, points ...hook.Point) (sum Bound) {
+// hookBound returns the longest time of the callbacks at some points.
+func hookBound(a *Agent, points ...hook.Point) (sum Bound) {
 	for _, p := range points {
 		for i := range a.Callbacks[p] {
 			sum += seconds(cmp.Or(a.Callbacks[p][i].Timeout, hook.DefaultTimeout))
@@ -156,7 +156,7 @@ func (w *worst) loop(a *Agent) AtMost {
 	if p.IterationTimeout > 0 {
 		each.Seconds = min(each.Seconds, seconds(p.IterationTimeout))
 	}
-	each.Seconds += told(a, hook.BeforeIteration, hook.AfterIteration) // no iteration's time
+	each.Seconds += hookBound(a, hook.BeforeIteration, hook.AfterIteration) // no iteration's time
 	n := iterations(p)
 	u := each.often(n)
 	if i := judgeAgain(p); i >= 0 && n > 1 {

@@ -129,7 +129,7 @@ func (w *worst) budgetsOn(a *Agent) (all []roomOf) {
 			continue
 		}
 		b := p.Loop.Budget
-		all = append(all, roomOf{b.Tokens, b.Cost, quoted(p.Name), p.at("budget")})
+		all = append(all, roomOf{b.Tokens, b.Cost, quoteText(p.Name), p.at("budget")})
 	}
 	if g := w.given.Budget; g != nil {
 		all = append(all, roomOf{g.Tokens, g.Cost, "the run", a.at("name")})

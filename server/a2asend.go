@@ -195,7 +195,7 @@ func (a *a2aAgent) answer(ctx context.Context, m *a2a.Message, what *messageCont
 			Question: q.ID, Value: value, Reason: what.reason, ClaimedBy: "a client over A2A", Key: m.ID,
 		})
 		if p, ok := errors.AsType[*problem.Problem](err); ok && p.Type == "urn:refrain:bad_answer" {
-			wrong = "That does not answer the question: answer with " + accepted(q) + ".\n" + q.Text
+			wrong = "That does not answer the question: answer with " + acceptedForms(q) + ".\n" + q.Text
 		}
 		return err
 	})
@@ -227,8 +227,8 @@ func (a *a2aAgent) answered(ctx context.Context, id, message string) (bool, mark
 	return false, "", view.Err()
 }
 
-// accepted describes which answers a question accepts.
-func accepted(q *mark.Question) string {
+// acceptedForms describes which answers a question accepts.
+func acceptedForms(q *mark.Question) string {
 	switch q.Kind {
 	case mark.AskApproval, mark.AskConfirmation:
 		return "yes or no"
@@ -368,7 +368,7 @@ func (a *a2aAgent) tell(ctx context.Context, f *feed, wrong string, messages *in
 		return err
 	}
 	objects(task, wrong)
-	if !say(task) || wrong != "" || settled(task.Status.State) {
+	if !say(task) || wrong != "" || isSettled(task.Status.State) {
 		return nil
 	}
 	info, none, told := task.TaskInfo(), 0, now.Status
@@ -416,7 +416,7 @@ func (a *a2aAgent) tell(ctx context.Context, f *feed, wrong string, messages *in
 		status := &a2a.TaskStatusUpdateEvent{
 			TaskID: info.TaskID, ContextID: info.ContextID, Status: task.Status, Metadata: task.Metadata,
 		}
-		if !say(status) || settled(task.Status.State) {
+		if !say(status) || isSettled(task.Status.State) {
 			return nil
 		}
 	}

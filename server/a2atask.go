@@ -118,8 +118,8 @@ var states = map[string]a2a.TaskState{
 	"":                        a2a.TaskStateSubmitted,
 }
 
-// settled reports whether a task stays as it is until its client acts, because it has ended or asks a question.
-func settled(s a2a.TaskState) bool { return s.Terminal() || s == a2a.TaskStateInputRequired }
+// isSettled reports whether a task stays as it is until its client acts, because it has ended or asks a question.
+func isSettled(s a2a.TaskState) bool { return s.Terminal() || s == a2a.TaskStateInputRequired }
 
 // statusOf returns the status of a run's task, with a message that explains it.
 func statusOf(t *toldRun, info a2a.TaskInfo) a2a.TaskStatus {
@@ -153,7 +153,7 @@ func asks(q *mark.Question) string {
 	if q.Kind == mark.AskText && len(q.Options) == 0 {
 		return q.Text
 	}
-	return q.Text + "\nAnswer with " + accepted(q) + "."
+	return q.Text + "\nAnswer with " + acceptedForms(q) + "."
 }
 
 // says returns a message of the agent with a text, without secrets.

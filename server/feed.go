@@ -218,7 +218,7 @@ func (f *feed) fold(ctx context.Context) error {
 		now.invocation = view.Log().At(n - 1).InvocationID
 	}
 	gone := view.Superseded()
-	for ev := range runlog.Recent(outlined(view), view.FullEvent) {
+	for ev := range runlog.Recent(outlines(view), view.FullEvent) {
 		now.put(f.s, ev, !gone.Has(ev.Seq))
 	}
 	if err := view.Err(); err != nil {
@@ -232,8 +232,8 @@ func (f *feed) fold(ctx context.Context) error {
 	return nil
 }
 
-// outlined yields the log without its long texts.
-func outlined(view *session.View) iter.Seq[*session.Event] {
+// outlines yields the log without its long texts.
+func outlines(view *session.View) iter.Seq[*session.Event] {
 	return func(yield func(*session.Event) bool) {
 		for ev := range view.Outline() {
 			if !yield(ev.Outlined()) {

@@ -50,7 +50,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		}
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("X-Frame-Options", "DENY")
-		if closed(r) {
+		if isClosed(r) {
 			h.Set("Cache-Control", "no-store")
 		}
 		var p *problem.Problem
@@ -61,10 +61,10 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		case origin.Check(r) != nil || !sameScheme(r):
 			p = problem.New(http.StatusForbidden, "cross_origin", "Another page may not do that",
 				"the request comes from a page of another origin")
-		case s.cfg.Token != "" && closed(r) && !s.proven(r):
+		case s.cfg.Token != "" && isClosed(r) && !s.proven(r):
 			p = s.unproven(r)
 		}
-		switch read := p == nil && closed(r); { // read: the handler reads the body
+		switch read := p == nil && isClosed(r); { // read: the handler reads the body
 		case r.ContentLength != 0 && read:
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.cfg.ReadTimeout))
 			r.Body = &timedBody{r.Body, w, r}
@@ -120,10 +120,10 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// closed reports whether a request needs the token, if the server has one. These are requests to the API, over MCP or A2A,
+// isClosed reports whether a request needs the token, if the server has one. These are requests to the API, over MCP or A2A,
 // for the card of an agent or for the metrics. The card shows what the folder contains, and the metrics show the costs, so a
 // client without the token must not read them. The page itself has no secrets, and the health checks must work without a token.
-func closed(r *http.Request) bool {
+func isClosed(r *http.Request) bool {
 	path := r.URL.Path
 	return strings.HasPrefix(path, adkPath) || path == mcpPath || strings.HasPrefix(path, a2aPath) || path == cardPath ||
 		path == metricsPath

@@ -34,7 +34,7 @@ func asksUser(req *mcp.CallToolRequest, t *toldResult) *mcp.CallToolResult {
 	if !t.waited || t.Status != string(mark.RunWaiting) || !showsForms(req) {
 		return nil
 	}
-	before, _ := asked(req)
+	before, _ := inquiryOf(req)
 	if strings.HasPrefix(req.Params.RequestState, consentState) {
 		before = max(before, 1)
 	}
@@ -104,8 +104,8 @@ func asksConsent(req *mcp.CallToolRequest, refused *operations.NotAcceptedError)
 	}}}, false
 }
 
-// asked returns how often a call has asked the user already, and the ID of the run. times is 0 for a new call.
-func asked(req *mcp.CallToolRequest) (times int, run string) {
+// inquiryOf returns how often a call has asked the user already, and the ID of the run. times is 0 for a new call.
+func inquiryOf(req *mcp.CallToolRequest) (times int, run string) {
 	state := req.Params.RequestState
 	if rest, consented := strings.CutPrefix(state, consentState); consented {
 		_, state, _ = strings.Cut(rest, " ")
@@ -126,7 +126,7 @@ func isState(state string) bool { return state == "" || stateShape().MatchString
 // again continues a call that has asked the user. It answers the run's questions with the user's answers, and then waits for
 // the run as the call did. If the user declined, it returns the status of the run at once. The bool is false for a new call.
 func (s *Server) again(ctx context.Context, req *mcp.CallToolRequest, w *waits) (*toldResult, bool, error) {
-	times, id := asked(req)
+	times, id := inquiryOf(req)
 	if times == 0 {
 		return nil, false, nil
 	}

@@ -193,7 +193,7 @@ func (t *toldDefinitions) text() string {
 	for _, d := range t.Definitions {
 		b.WriteString(d.Name)
 		if d.Description != "" {
-			b.WriteString(": " + quoted(d.Description))
+			b.WriteString(": " + quoteAll(d.Description))
 		}
 		sep := "; inputs: "
 		for _, in := range d.Inputs {
@@ -203,12 +203,12 @@ func (t *toldDefinitions) text() string {
 				b.WriteString(", required")
 			}
 			if in.Choices != nil {
-				b.WriteString(", one of " + quoted(in.Choices...))
+				b.WriteString(", one of " + quoteAll(in.Choices...))
 			}
 			b.WriteString(")")
 		}
 		if !d.Valid {
-			b.WriteString(" (it has mistakes: " + quoted(d.Problem) + ")")
+			b.WriteString(" (it has mistakes: " + quoteAll(d.Problem) + ")")
 		}
 		b.WriteByte('\n')
 	}
@@ -431,7 +431,7 @@ func valueOf(q *mark.Question) string {
 		return `{"action": "accept", "content": FIELDS} with the fields of the question's form, {"action": "decline"} or {"action": "cancel"}`
 	}
 	if len(q.Options) > 0 {
-		return "one of " + quoted(q.Options...)
+		return "one of " + quoteAll(q.Options...)
 	}
 	return "a text"
 }
@@ -455,7 +455,7 @@ func (t *toldRun) sentence() string {
 	}
 	for _, why := range []string{t.Error, t.Paused} {
 		if why != "" {
-			text.WriteString(": " + quoted(why))
+			text.WriteString(": " + quoteAll(why))
 		}
 	}
 	return text.String() + "."
@@ -465,9 +465,9 @@ func (t *toldResult) text() string {
 	var text strings.Builder
 	text.WriteString(t.sentence())
 	for _, q := range t.Waits {
-		text.WriteString("\nQuestion " + q.ID + ": " + quoted(q.Text))
+		text.WriteString("\nQuestion " + q.ID + ": " + quoteAll(q.Text))
 		if len(q.Options) > 0 {
-			text.WriteString(" (" + quoted(q.Options...) + ")")
+			text.WriteString(" (" + quoteAll(q.Options...) + ")")
 		}
 	}
 	if t.Next != "" {
@@ -480,8 +480,8 @@ func (t *toldResult) text() string {
 	return text.String()
 }
 
-// quoted returns the texts in quotes, each without line breaks, so that a model sees that they are data.
-func quoted(texts ...string) string {
+// quoteAll returns the texts in quotes, each without line breaks, so that a model sees that they are data.
+func quoteAll(texts ...string) string {
 	all := make([]string, len(texts))
 	for i, text := range texts {
 		all[i] = strconv.Quote(text)

@@ -73,7 +73,7 @@ func (s *Supervisor) Questions(ctx context.Context, id string) ([]mark.Question,
 	if run.Status.Over() {
 		return nil, nil
 	}
-	return unanswered(view, run.ID)
+	return openQuestions(view, run.ID)
 }
 
 // As returns a context in which Pause, PauseNow, Cancel and Answer are recorded as requests of who, not of
@@ -178,7 +178,7 @@ func (r *Run) idleAnswer(a *mark.Answer) error {
 	if err != nil {
 		return err
 	}
-	open, err := unanswered(view, r.run.ID)
+	open, err := openQuestions(view, r.run.ID)
 	if err != nil {
 		return fmt.Errorf("read questions: %w", err)
 	}

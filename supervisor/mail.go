@@ -234,7 +234,7 @@ func (r *Run) answer() ([]mark.Question, error) {
 	if err != nil {
 		return nil, err
 	}
-	open, err := unanswered(view, r.run.ID)
+	open, err := openQuestions(view, r.run.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read questions: %w", err)
 	}

@@ -83,9 +83,9 @@ func (s *Supervisor) takeUp(ctx context.Context, id string, opts ResumeOptions) 
 		err = fmt.Errorf("%w: it completed", ErrOver)
 	case run.Status == mark.RunFailed && !opts.Continue:
 		err = fmt.Errorf("%w: it failed: %s", ErrOver, run.Error)
-	case run.Status == mark.RunCompleted && run.Stop != "" && !limited(view, run):
+	case run.Status == mark.RunCompleted && run.Stop != "" && !stoppedByLimit(view, run):
 		err = fmt.Errorf("%w: its loop stopped by %s, and no limit changes that", ErrOver, run.Stop)
-	case opts.After > 0 && changed(view, run, opts.After):
+	case opts.After > 0 && changedAfter(view, run, opts.After):
 		err = fmt.Errorf("%w: it is %s", ErrChanged, run.Status)
 	default:
 		r.run, r.before, r.more = *run, *run, opts.Continue
@@ -115,9 +115,9 @@ func (r *Run) enqueue(view *session.View, opts *ResumeOptions) error {
 	return r.join(started, opts.Refusable)
 }
 
-// changed reports whether the run was paused or has ended after the event with the sequence number after. It returns
+// changedAfter reports whether the run was paused or has ended after the event with the sequence number after. It returns
 // false for a running run and for a pause that only hands the run over.
-func changed(view *session.View, run *mark.Run, after int64) bool {
+func changedAfter(view *session.View, run *mark.Run, after int64) bool {
 	if run.Status == mark.RunRunning || run.HandOver {
 		return false
 	}
@@ -129,9 +129,9 @@ func changed(view *session.View, run *mark.Run, after int64) bool {
 	return false
 }
 
-// limited reports whether a limit has stopped any loop of the run, also one in another branch or inside another loop.
+// stoppedByLimit reports whether a limit has stopped any loop of the run, also one in another branch or inside another loop.
 // The runner decides which of these loops can continue.
-func limited(view *session.View, run *mark.Run) bool {
+func stoppedByLimit(view *session.View, run *mark.Run) bool {
 	if loop.StopReason(run.Stop).Limit() {
 		return true
 	}

@@ -324,8 +324,8 @@ func asks(view *session.View) bool {
 	return false
 }
 
-// unanswered returns the open questions of a run, in the order in which they were asked.
-func unanswered(view *session.View, id string) (open []mark.Question, err error) {
+// openQuestions returns the open questions of a run, in the order in which they were asked.
+func openQuestions(view *session.View, id string) (open []mark.Question, err error) {
 	if !asks(view) {
 		return nil, view.Err()
 	}

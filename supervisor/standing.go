@@ -63,7 +63,7 @@ func (s *Supervisor) handTo(ctx context.Context, id, driver string) error {
 	if err != nil {
 		return err
 	}
-	open, err := unanswered(view, run.ID)
+	open, err := openQuestions(view, run.ID)
 	switch {
 	case err != nil:
 		return err

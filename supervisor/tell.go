@@ -34,7 +34,7 @@ func (s *Supervisor) tell(ctx context.Context, id, text string) (driven bool, er
 		return false, err
 	case run.Driver != s.cfg.Driver:
 		return false, fmt.Errorf("%w: %q", ErrDriver, run.Driver)
-	case run.Status == mark.RunCompleted && !limited(view, run):
+	case run.Status == mark.RunCompleted && !stoppedByLimit(view, run):
 		return false, fmt.Errorf("%w: it completed", ErrOver)
 	case text == "":
 		return false, fmt.Errorf("%w: it is empty", ErrNoHint)

@@ -93,11 +93,11 @@ func errorType(err error) string {
 	if _, ok := errors.AsType[*agent.PanicError](err); ok {
 		return "panic"
 	}
-	return named(err)
+	return failureName(err)
 }
 
-// named returns the type of the first error in a chain that has a type of its own.
-func named(err error) string {
+// failureName returns the type of the first error in a chain that has a type of its own.
+func failureName(err error) string {
 	for err != nil {
 		switch e := err.(type) {
 		case *agent.StepError:

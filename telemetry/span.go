@@ -75,8 +75,8 @@ func (w *work) end(err error) (seconds float64) {
 	return now.Sub(w.began).Seconds()
 }
 
-// measured returns the attributes of a metric, with the type of the error if there is one.
-func measured(err error, attrs ...attribute.KeyValue) metric.MeasurementOption {
+// measurement returns the attributes of a metric, with the type of the error if there is one.
+func measurement(err error, attrs ...attribute.KeyValue) metric.MeasurementOption {
 	if kind := errorType(err); kind != "" {
 		attrs = append(attrs, attribute.String(keyErrorType, kind))
 	}
@@ -101,7 +101,7 @@ func (o *Observer) Run(ctx context.Context, r *observe.Run) (context.Context, fu
 	return propagate.With(ctx, o.fields), w.once(func(err error) {
 		seconds := w.end(err)
 		o.keepLeg(id, w.span.SpanContext(), err == nil)
-		o.workflow.Record(ctx, seconds, measured(err, attribute.String(keyWorkflow, name)))
+		o.workflow.Record(ctx, seconds, measurement(err, attribute.String(keyWorkflow, name)))
 	})
 }
 
@@ -129,7 +129,7 @@ func (o *Observer) Step(ctx context.Context, s *observe.Step) (context.Context, 
 	ctx, w := o.begin(ctx, opAgent+" "+name, kind, "", attrs)
 	w.agent = w
 	return ctx, w.once(func(err error) {
-		o.agent.Record(ctx, w.end(err), measured(err, attribute.String(keyAgent, name)))
+		o.agent.Record(ctx, w.end(err), measurement(err, attribute.String(keyAgent, name)))
 	})
 }
 
@@ -231,7 +231,7 @@ func (o *Observer) ModelCall(ctx context.Context, c *observe.ModelCall) (context
 			}
 			o.answered(ctx, w, r, sent.FinishReason, known)
 		}
-		o.model.Record(ctx, w.end(err), measured(err, known...))
+		o.model.Record(ctx, w.end(err), measurement(err, known...))
 	})
 }
 
@@ -296,6 +296,6 @@ func (o *Observer) ToolCall(ctx context.Context, c *observe.ToolCall) (context.C
 		if o.cfg.Content && c.Result != nil {
 			w.span.SetAttributes(attribute.String(keyToolResult, text(c.Result)))
 		}
-		o.tool.Record(ctx, w.end(err), measured(err, attribute.String(keyTool, name)))
+		o.tool.Record(ctx, w.end(err), measurement(err, attribute.String(keyTool, name)))
 	})
 }

@@ -45,7 +45,7 @@ func As[E error](name string) Kind {
 
 // Fields is [As] for an error whose fields travel beside the text. The field name is always among them.
 func Fields[E error](name string) Kind {
-	return Kind{name: name, find: found[E], read: func(f Failure) error { return decoded[E](encoded(f)) }, flat: true}
+	return Kind{name: name, find: found[E], read: func(f Failure) error { return decoded[E](encode(f)) }, flat: true}
 }
 
 func found[E error](err error) any {
@@ -63,8 +63,8 @@ func decoded[E error](data json.RawMessage) error {
 	return e
 }
 
-// encoded writes texts, flags and errors that consist of them, which JSON can always say.
-func encoded(v any) json.RawMessage {
+// encode writes texts, flags and errors that consist of them, which JSON can always say.
+func encode(v any) json.RawMessage {
 	data, _ := json.Marshal(v)
 	return data
 }
@@ -77,10 +77,10 @@ func (all Kinds) Write(err error) Failure {
 	if err == nil {
 		return nil
 	}
-	f := Failure{"text": encoded(err.Error())}
+	f := Failure{"text": encode(err.Error())}
 	for _, k := range all {
 		if data := k.find(err); data != nil {
-			k.write(f, encoded(data))
+			k.write(f, encode(data))
 			break
 		}
 	}

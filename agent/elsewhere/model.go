@@ -103,14 +103,14 @@ func Ask(ctx context.Context, t *Task,
 	var got answer
 	llm, err := open(ctx, q.Model)
 	if err == nil {
-		got.Response, err = said(model.WithCacheHint(ctx, q.Cache), llm, q.Request)
+		got.Response, err = lastResponse(model.WithCacheHint(ctx, q.Cache), llm, q.Request)
 	}
 	got.Failure = modelKinds.Write(err)
 	return json.Marshal(got)
 }
 
-// said is the model's whole answer.
-func said(ctx context.Context, llm model.LLM, req *model.LLMRequest) (last *model.LLMResponse, _ error) {
+// lastResponse is the model's whole answer.
+func lastResponse(ctx context.Context, llm model.LLM, req *model.LLMRequest) (last *model.LLMResponse, _ error) {
 	for resp, err := range llm.GenerateContent(ctx, req, false) {
 		if err != nil {
 			return nil, err

@@ -277,10 +277,10 @@ func (a *Agent) in(leg drive.Settings) (*Agent, error) {
 	if own := cfg.InstructionProvider; leg.Instructions != "" && own != nil {
 		cfg.InstructionProvider = func(ctx agent.ReadonlyContext) (string, error) {
 			text, err := own(ctx)
-			return joined(text, leg.Instructions), err
+			return joinTexts(text, leg.Instructions), err
 		}
 	} else if leg.Instructions != "" {
-		cfg.Instruction = joined(cfg.Instruction, leg.Instructions)
+		cfg.Instruction = joinTexts(cfg.Instruction, leg.Instructions)
 	}
 	t, err := template.Parse(cfg.Instruction, template.Options{})
 	if err != nil {
@@ -297,7 +297,7 @@ func (a *Agent) in(leg drive.Settings) (*Agent, error) {
 	return other, nil
 }
 
-func joined(texts ...string) string {
+func joinTexts(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), "\n\n")
 }
 

@@ -42,7 +42,7 @@ type copies struct {
 func (c *copies) of(list []*genai.Content) []*genai.Content {
 	cloned, from := false, len(c.made)
 	if c.suspect || from == 0 || from > len(list) || from != len(c.last) || &c.last[0] != &list[0] {
-		from = unchanged(c.made, c.list, list) // otherwise list continues the last conversation
+		from = countUnchanged(c.made, c.list, list) // otherwise list continues the last conversation
 	}
 	for i := from; i < len(list); i++ {
 		switch content := list[i]; {
@@ -77,7 +77,7 @@ func (c *copies) of(list []*genai.Content) []*genai.Content {
 
 // settle returns the conversation for the model, given the copy that callbacks may have changed.
 func (c *copies) settle(theirs, list []*genai.Content) []*genai.Content {
-	same := unchanged(c.made, theirs, list)
+	same := countUnchanged(c.made, theirs, list)
 	c.suspect = same < len(c.made)
 	if same == len(theirs) {
 		return slices.Clip(list[:same])

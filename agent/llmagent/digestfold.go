@@ -140,7 +140,7 @@ func outcome(it drive.PastIteration) string {
 	}
 	switch {
 	case it.Rejected != "":
-		s += ", rejected: " + quoted(it.Rejected, excerpt)
+		s += ", rejected: " + quoteLines(it.Rejected, excerpt)
 		if it.RolledBack {
 			s += ", its changes undone"
 		}

@@ -141,7 +141,7 @@ func (m *made) line(prev made) string {
 func (o digestOutput) title() string {
 	name := o.name
 	if !isPlain(name) {
-		name = quoted(name, maxName)
+		name = quoteLines(name, maxName)
 	}
 	if o.said {
 		name += " said"
@@ -157,9 +157,9 @@ func (o digestOutput) brief(prev made) string {
 		}
 	}
 	if n := chars(o.text); n > excerpt {
-		return fmt.Sprintf("%s (%d characters)", quoted(o.text, excerpt), n)
+		return fmt.Sprintf("%s (%d characters)", quoteLines(o.text, excerpt), n)
 	}
-	return quoted(o.text, excerpt)
+	return quoteLines(o.text, excerpt)
 }
 
 // write writes the outputs, at most limit characters in all. The shorter ones are complete, and the longer ones share

@@ -21,8 +21,8 @@ func isPlain(name string) bool {
 	})
 }
 
-// quoted returns the first limit characters of a text on one line, in quotation marks.
-func quoted(text string, limit int) string {
+// quoteLines returns the first limit characters of a text on one line, in quotation marks.
+func quoteLines(text string, limit int) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	n, space := 0, false

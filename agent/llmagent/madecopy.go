@@ -52,10 +52,10 @@ func (f *free) makeCopy(of *genai.Content) madeCopy {
 	return m
 }
 
-// unchanged returns how many contents at the beginning are unchanged copies, in made, of the
+// countUnchanged returns how many contents at the beginning are unchanged copies, in made, of the
 // contents in list. With every request it compares everything that a callback can reach: for a text
 // the fields of two structs, in less than 10 ns.
-func unchanged(made []madeCopy, theirs, list []*genai.Content) (n int) {
+func countUnchanged(made []madeCopy, theirs, list []*genai.Content) (n int) {
 	most := min(len(made), len(theirs), len(list))
 	made, theirs, list = made[:most], theirs[:most], list[:most]
 	for i := range made {
@@ -80,7 +80,7 @@ func unchanged(made []madeCopy, theirs, list []*genai.Content) (n int) {
 }
 
 func (m *madeCopy) unchanged() bool {
-	return unchanged([]madeCopy{*m}, []*genai.Content{m.copy}, []*genai.Content{m.of}) == 1
+	return countUnchanged([]madeCopy{*m}, []*genai.Content{m.copy}, []*genai.Content{m.of}) == 1
 }
 
 // sameText reports whether two strings share their bytes, as an unchanged text does. This is faster than comparing the

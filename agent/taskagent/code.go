@@ -116,16 +116,16 @@ func (a *CommandAgent) checkShapes(s *source, field string, t *template.Template
 	seen := make(map[string]bool)
 	for _, ref := range t.Keys() {
 		shape := a.cfg.shape(ref.Name)
-		if err := misplaced(field, ref.Name, shape, in, apart[ref.Name]); !seen[ref.Name] && err != nil {
+		if err := misplacement(field, ref.Name, shape, in, apart[ref.Name]); !seen[ref.Name] && err != nil {
 			s.errs = append(s.errs, err)
 		}
 		seen[ref.Name] = true
 	}
 }
 
-// misplaced returns a [*ShapeError] if values of a shape may not stand at a place; nil if they may. apart reports that
+// misplacement returns a [*ShapeError] if values of a shape may not stand at a place; nil if they may. apart reports that
 // other text stands beside the value, so that it cannot be a path; see stands.
-func misplaced(field, name string, shape Shape, in place, apart bool) error {
+func misplacement(field, name string, shape Shape, in place, apart bool) error {
 	e := &ShapeError{Field: field, Name: name, Shape: shape}
 	switch {
 	case shape.Free():
@@ -238,7 +238,7 @@ func (f *filling) fill(field string, t *template.Template, in place, free bool) 
 	var all []span
 	check := func(name string, v any, before string) (any, error) {
 		shape := f.cfg.shape(name)
-		if err := misplaced(field, name, shape, in, false); err != nil {
+		if err := misplacement(field, name, shape, in, false); err != nil {
 			return nil, err
 		}
 		err := shape.Check(v)
@@ -283,7 +283,7 @@ func (f *filling) fill(field string, t *template.Template, in place, free bool) 
 		if !written { // the value of a section, which is not inserted itself
 			continue
 		}
-		if err := misplaced(field, s.name, s.shape, in, !stands(res.Text[:s.from], behind)); err != nil {
+		if err := misplacement(field, s.name, s.shape, in, !stands(res.Text[:s.from], behind)); err != nil {
 			return "", err
 		}
 		switch {
@@ -324,7 +324,7 @@ func (f *filling) checkArgs() error {
 	}
 	for i, code := range interpreter.Code(f.args) {
 		if code && f.loose[i] != "" && i > 0 {
-			return misplaced(fmt.Sprintf("Args[%d]", i), f.loose[i], f.cfg.shape(f.loose[i]), inCode, false)
+			return misplacement(fmt.Sprintf("Args[%d]", i), f.loose[i], f.cfg.shape(f.loose[i]), inCode, false)
 		}
 	}
 	return nil

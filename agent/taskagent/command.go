@@ -249,7 +249,7 @@ func (a *CommandAgent) doAround(ctx agent.InvocationContext, p *process, yield f
 	})
 	switch {
 	case err != nil || failed == nil:
-	case changed(ctx, sets):
+	case changesState(ctx, sets):
 		out.warning = brief.Line(failed.Error(), lineLength) + "; the files that it changed before are kept"
 	default:
 		sets, err = nil, failed
@@ -284,8 +284,8 @@ func leftOut(ctx agent.InvocationContext, sets map[string]any) string {
 	return ""
 }
 
-// changed reports whether a key that Around sets names another tree of files than the state has under that key.
-func changed(ctx agent.InvocationContext, sets map[string]any) bool {
+// changesState reports whether a key that Around sets names another tree of files than the state has under that key.
+func changesState(ctx agent.InvocationContext, sets map[string]any) bool {
 	for key, now := range sets {
 		was, _ := drive.At(ctx).Lookup(key)
 		after, _ := now.(map[string]any)

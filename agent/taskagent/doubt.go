@@ -33,7 +33,7 @@ func (t *task) settle(ctx agent.InvocationContext, round int, begun, lost bool,
 	for begun = begun || lost; ; round++ {
 		known := drive.At(ctx).Recorded()
 		if known != nil && known.Mark == nil { // the log has the task's result
-			again(known, yield)
+			replayEvent(known, yield)
 			return round, false
 		}
 		if !begun || known == nil && !lost && t.attaches(ctx, round) {
@@ -49,8 +49,8 @@ func (t *task) settle(ctx agent.InvocationContext, round int, begun, lost bool,
 	}
 }
 
-// again yields the recorded result of a task, and then its error if the task failed.
-func again(known *session.Event, yield func(*session.Event, error) bool) {
+// replayEvent yields the recorded result of a task, and then its error if the task failed.
+func replayEvent(known *session.Event, yield func(*session.Event, error) bool) {
 	if yield(known, nil) && known.CustomMetadata[drive.MetadataFailed] != nil {
 		yield(nil, errors.New(fmt.Sprint(known.CustomMetadata[drive.MetadataFailed])))
 	}

@@ -124,7 +124,7 @@ func (t *task) replays(ctx agent.InvocationContext, w *waiting, yield func(*sess
 		case known == nil:
 			return true
 		case known.Mark == nil:
-			again(known, yield)
+			replayEvent(known, yield)
 			return false
 		case known.Mark.Kind != mark.KindLimited:
 			yield(nil, fmt.Errorf("the log has a mark %s of the step, which it does not write", known.Mark.Kind))

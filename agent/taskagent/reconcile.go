@@ -25,7 +25,7 @@ const KeyCallID = "call_id"
 //
 // It returns an error for a config that [NewCommand] refuses, and for an OK exit code of 1.
 func NewCommandReconcile(cfg CommandConfig) (agent.Reconcile, error) {
-	cfg.Config = named(cfg.Config)
+	cfg.Config = withName(cfg.Config)
 	shapes := map[string]Shape{KeyCallID: callID}
 	maps.Copy(shapes, cfg.Shapes)
 	cfg.Shapes = shapes
@@ -48,7 +48,7 @@ func NewCommandReconcile(cfg CommandConfig) (agent.Reconcile, error) {
 //
 // It returns an error for a config that [NewHTTP] refuses.
 func NewHTTPReconcile(cfg HTTPConfig) (agent.Reconcile, error) {
-	cfg.Config = named(cfg.Config)
+	cfg.Config = withName(cfg.Config)
 	cfg.Effect = agent.Pure // the request only reads, so it needs no idempotency key
 	made, err := NewHTTP(cfg)
 	if err != nil {
@@ -57,7 +57,7 @@ func NewHTTPReconcile(cfg HTTPConfig) (agent.Reconcile, error) {
 	return made.(*HTTPAgent).reconcile, nil
 }
 
-func named(cfg Config) Config {
+func withName(cfg Config) Config {
 	if cfg.Name == "" {
 		cfg.Name = "reconcile"
 	}
@@ -69,7 +69,7 @@ func (a *CommandAgent) reconcile(ctx agent.InvocationContext, call agent.Doubt) 
 	if exit, ok := errors.AsType[*ExitError](err); ok && exit.Code == 1 {
 		return agent.DidNotHappen(), nil
 	}
-	return happened(&out, err)
+	return reconciliationOf(&out, err)
 }
 
 func (a *HTTPAgent) reconcile(ctx agent.InvocationContext, call agent.Doubt) (agent.Reconciliation, error) {
@@ -78,10 +78,10 @@ func (a *HTTPAgent) reconcile(ctx agent.InvocationContext, call agent.Doubt) (ag
 		(status.Status == http.StatusNotFound || status.Status == http.StatusGone) {
 		return agent.DidNotHappen(), nil
 	}
-	return happened(&out, err)
+	return reconciliationOf(&out, err)
 }
 
-func happened(out *outcome, err error) (agent.Reconciliation, error) {
+func reconciliationOf(out *outcome, err error) (agent.Reconciliation, error) {
 	if err != nil {
 		return agent.Reconciliation{}, err
 	}

@@ -145,7 +145,7 @@ func (s Shape) refuse(v any, why string) error {
 	if why != "" {
 		why = ": " + why
 	}
-	return fmt.Errorf("must be %s, got %s%s", s, shown(v), why)
+	return fmt.Errorf("must be %s, got %s%s", s, display(v), why)
 }
 
 var (
@@ -264,8 +264,8 @@ func (e *ValueError) Unwrap() error { return e.Err }
 // Permanent returns true, because a retry would insert the same value.
 func (e *ValueError) Permanent() bool { return true }
 
-// shown returns a value as text for a message, at most 100 characters.
-func shown(v any) string {
+// display returns a value as text for a message, at most 100 characters.
+func display(v any) string {
 	text, ok := scalar(v)
 	if !ok {
 		text = fmt.Sprint(v)

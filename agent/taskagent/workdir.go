@@ -66,7 +66,7 @@ func (w workDir) start(cmd *exec.Cmd) error {
 		return err
 	}
 	defer folder.Close()
-	cmd.Dir = opened(folder, w.path)
+	cmd.Dir = openedPath(folder, w.path)
 	return cmd.Start()
 }
 
@@ -243,9 +243,9 @@ func isRepository(dir string) bool {
 	return has("HEAD") && has("objects")
 }
 
-// opened returns a path of an open folder that no program can replace. It is valid until the folder is closed. On a system
+// openedPath returns a path of an open folder that no program can replace. It is valid until the folder is closed. On a system
 // without such paths, such as macOS, opened returns path.
-func opened(folder *os.File, path string) string {
+func openedPath(folder *os.File, path string) string {
 	name := fmt.Sprintf("/proc/self/fd/%d", folder.Fd())
 	if _, err := os.Stat(name); err != nil {
 		return path

@@ -30,11 +30,11 @@ func safe(text string) string {
 		}
 	}
 	name := b.String()
-	if name == text && len(name) <= long && strings.Trim(name, ".") == name && name != "" && !reserved(name) {
+	if name == text && len(name) <= long && strings.Trim(name, ".") == name && name != "" && !isReserved(name) {
 		return name
 	}
 	name = strings.Trim(name[:min(len(name), long)], ".")
-	if name == "" || reserved(name) {
+	if name == "" || isReserved(name) {
 		name = "_" + name
 	}
 	sum := sha256.Sum256([]byte(text))
@@ -44,8 +44,8 @@ func safe(text string) string {
 // letters encodes hashes with letters that safe keeps.
 var letters = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// reserved reports whether Windows takes a name for a device.
-func reserved(name string) bool {
+// isReserved reports whether Windows takes a name for a device.
+func isReserved(name string) bool {
 	base, _, _ := strings.Cut(name, ".")
 	if slices.Contains([]string{"con", "prn", "aux", "nul"}, base) {
 		return true

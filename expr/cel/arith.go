@@ -92,7 +92,7 @@ func (op operator) apply(l, r ref.Val) ref.Val {
 	if l.Type() == types.UintType && r.Type() == types.UintType && r != types.Uint(0) {
 		return op.same(l, r) // which overflows as an error
 	}
-	l, r = signed(l), signed(r)
+	l, r = toSigned(l), toSigned(r)
 	lf, lok := float(l)
 	rf, rok := float(r)
 	divides := op.name == operators.Divide || op.name == operators.Modulo
@@ -186,8 +186,8 @@ func whole53(v ref.Val) (types.Int, bool) {
 	return types.Int(d), true
 }
 
-// signed turns an unsigned number into an int if it fits, else into a double.
-func signed(v ref.Val) ref.Val {
+// toSigned turns an unsigned number into an int if it fits, else into a double.
+func toSigned(v ref.Val) ref.Val {
 	u, ok := v.(types.Uint)
 	switch {
 	case !ok:

@@ -95,7 +95,7 @@ func (p *program) Compared(root string) []string {
 	var keys []string
 	var visit func(e ast.Expr)
 	visit = func(e ast.Expr) {
-		if e.Kind() == ast.CallKind && len(e.AsCall().Args()) == 2 && compared(e.AsCall().FunctionName()) {
+		if e.Kind() == ast.CallKind && len(e.AsCall().Args()) == 2 && isComparison(e.AsCall().FunctionName()) {
 			args := e.AsCall().Args()
 			for i, x := range args {
 				if key, ok := r.access(x, false); ok && isNumber(args[1-i]) {
@@ -123,6 +123,6 @@ func isNumber(e ast.Expr) bool {
 	return false
 }
 
-func compared(function string) bool {
+func isComparison(function string) bool {
 	return comparisons[function] != "" && comparisons[function] != "!="
 }

@@ -82,7 +82,7 @@ func programOptions(tree ast.Expr) []cel.ProgramOption {
 		cel.CostTracking(costs{}),
 		cel.InterruptCheckFrequency(checkEach),
 		cel.CustomDecoratorV2(integerDivision),
-		cel.CustomDecoratorV2(priced),
+		cel.CustomDecoratorV2(withPrice),
 		cel.CustomDecoratorV2(folds(tree).decorate),
 	}
 }

@@ -29,7 +29,7 @@ func folds(e ast.Expr) rangePrices {
 // find returns the number of nodes that are evaluated with e, without the steps of comprehensions in it.
 func (r rangePrices) find(e ast.Expr) float64 {
 	n := 1.0
-	if entries := computed(e); entries > 1 {
+	if entries := computedKeys(e); entries > 1 {
 		r.maps[e.ID()] = entries
 	}
 	if e.Kind() == ast.ComprehensionKind {

@@ -44,9 +44,9 @@ func (v mapKeys) visit(e ast.Expr, issues *cel.Issues) {
 	}
 }
 
-// computed returns the number of entries of a map literal with a computed key; 0 for any other expression, and for a map in which
+// computedKeys returns the number of entries of a map literal with a computed key; 0 for any other expression, and for a map in which
 // an entry may be missing.
-func computed(e ast.Expr) (entries int) {
+func computedKeys(e ast.Expr) (entries int) {
 	if e.Kind() != ast.MapKind {
 		return 0
 	}

@@ -76,17 +76,17 @@ func patternSize(source string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n := expanded(parsed)
+	n := expandedSize(parsed)
 	if n > maxPattern {
 		return 0, errPattern
 	}
 	return n, nil
 }
 
-func expanded(re *syntax.Regexp) int {
+func expandedSize(re *syntax.Regexp) int {
 	n := 1 + len(re.Rune)/2
 	for _, sub := range re.Sub {
-		n += expanded(sub)
+		n += expandedSize(sub)
 	}
 	if re.Op == syntax.OpRepeat {
 		n *= max(re.Min, re.Max) + 1

@@ -121,8 +121,8 @@ func count(v ref.Val) float64 {
 	return 0
 }
 
-// whole prices a call that walks through all of its arguments.
-func whole(m *meter, args []ref.Val) {
+// priceWhole prices a call that walks through all of its arguments.
+func priceWhole(m *meter, args []ref.Val) {
 	for _, a := range args {
 		m.weigh(a)
 	}
@@ -188,8 +188,8 @@ func search(m *meter, args []ref.Val) {
 	m.spend(10*float64(length(args[0])) + float64(length(args[0]))*float64(length(args[1])))
 }
 
-// zoned prices a call that may read a time zone's file.
-func zoned(m *meter, args []ref.Val) {
+// priceZone prices a call that may read a time zone's file.
+func priceZone(m *meter, args []ref.Val) {
 	if len(args) > 1 {
 		m.spend(100_000 + 40*float64(length(args[1])))
 	}
@@ -262,14 +262,14 @@ var prices = map[string]price{
 	"charAt": texts(10, 0), "substring": texts(10, 0), "indexOf": search, "lastIndexOf": search,
 	"lowerAscii": texts(10, 0), "upperAscii": texts(10, 0), "trim": texts(10, 0), "reverse": texts(20, 60),
 	"replace": texts(20, 0), "split": texts(100, 0), "strings.quote": texts(40, 0),
-	"join":    func(m *meter, args []ref.Val) { texts(0, 400)(m, args); m.spend(2 * float64(joined(args))) },
+	"join":    func(m *meter, args []ref.Val) { texts(0, 400)(m, args); m.spend(2 * float64(joinedSize(args))) },
 	"format":  func(m *meter, args []ref.Val) { texts(100, 0)(m, args); m.spend(30 * m.weigh(args[1])) },
 	"matches": constant, // priced by [pattern]
 
 	"number": func(m *meter, args []ref.Val) { m.spend(numberTime(args[0])) }, "says": texts(60, 0), "json": texts(60, 0),
 
 	"distinct": uniques, "first": constant, "last": constant, "slice": texts(0, 60), "sort": sorting, "@sortByAssociatedKeys": sorting,
-	"flatten": whole, "hasAll": pairs, "hasAny": pairs, "hasExactly": pairs, "hasOnly": pairs,
+	"flatten": priceWhole, "hasAll": pairs, "hasAny": pairs, "hasExactly": pairs, "hasOnly": pairs,
 	"lists.range": func(m *meter, args []ref.Val) { m.spend(20 * float64(growing["lists.range"](args))) },
 	"math.@max":   texts(0, 100), "math.@min": texts(0, 100),
 	"math.abs": constant, "math.bitAnd": constant, "math.bitNot": constant, "math.bitOr": constant, "math.bitShiftLeft": constant,
@@ -279,12 +279,13 @@ var prices = map[string]price{
 
 	"cel.@mapInsert": insertion,
 
-	"optional.none": constant, "optional.of": constant, "optional.ofNonZeroValue": whole, "optional.unwrap": texts(0, 100),
+	"optional.none": constant, "optional.of": constant, "optional.ofNonZeroValue": priceWhole, "optional.unwrap": texts(0, 100),
 	"unwrapOpt": texts(0, 100),
 	"hasValue":  constant, "value": constant, "or": constant, "orValue": constant,
 
-	"getDate": zoned, "getDayOfMonth": zoned, "getDayOfWeek": zoned, "getDayOfYear": zoned, "getFullYear": zoned, "getHours": zoned,
-	"getMilliseconds": zoned, "getMinutes": zoned, "getMonth": zoned, "getSeconds": zoned,
+	"getDate": priceZone, "getDayOfMonth": priceZone,
+	"getDayOfWeek": priceZone, "getDayOfYear": priceZone, "getFullYear": priceZone, "getHours": priceZone,
+	"getMilliseconds": priceZone, "getMinutes": priceZone, "getMonth": priceZone, "getSeconds": priceZone,
 }
 
 // pricedCall computes a call after its price is charged.
@@ -362,9 +363,9 @@ var bindings = sync.OnceValue(func() map[string]*functions.Overload {
 	return all
 })
 
-// priced charges each call for its time, checks the size of its result before it is computed, and passes ints to
+// withPrice charges each call for its time, checks the size of its result before it is computed, and passes ints to
 // functions that count.
-func priced(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+func withPrice(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	call, ok := i.(interpreter.InterpretableCall)
 	if !ok {
 		return i, nil

@@ -184,7 +184,7 @@ func (r *reader) chain(e ast.Expr) []string {
 			return nil
 		}
 	}
-	operand, key, ok := keyed(e)
+	operand, key, ok := fieldAccess(e)
 	switch {
 	case !ok:
 		return nil
@@ -203,12 +203,12 @@ func (r *reader) access(e ast.Expr, hidden bool) (key string, ok bool) {
 	if hidden {
 		return "", false
 	}
-	operand, key, ok := keyed(e)
+	operand, key, ok := fieldAccess(e)
 	return key, ok && operand.Kind() == ast.IdentKind && operand.AsIdent() == r.root
 }
 
-// keyed takes apart x.key, x["key"], x.?key, x[?"key"] and "key" in x.
-func keyed(e ast.Expr) (operand ast.Expr, key string, ok bool) {
+// fieldAccess takes apart x.key, x["key"], x.?key, x[?"key"] and "key" in x.
+func fieldAccess(e ast.Expr) (operand ast.Expr, key string, ok bool) {
 	switch e.Kind() {
 	case ast.SelectKind:
 		return e.AsSelect().Operand(), e.AsSelect().FieldName(), true
@@ -273,9 +273,9 @@ func (p *program) pathOf(key string, node int64) string {
 	visit = func(e ast.Expr, inside bool) {
 		inside = inside || node == 0 || e.ID() == node
 		if inside {
-			if operand, k, ok := keyed(e); ok && k == key {
+			if operand, k, ok := fieldAccess(e); ok && k == key {
 				paths = append(paths, path(operand))
-			} else if c, ok := indexed(e); ok {
+			} else if c, ok := indexAccess(e); ok {
 				computed = append(computed, path(c))
 			}
 		}
@@ -297,8 +297,8 @@ func (p *program) pathOf(key string, node int64) string {
 	return paths[0]
 }
 
-// indexed takes apart x[k] with a computed key.
-func indexed(e ast.Expr) (operand ast.Expr, ok bool) {
+// indexAccess takes apart x[k] with a computed key.
+func indexAccess(e ast.Expr) (operand ast.Expr, ok bool) {
 	if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != operators.Index || len(e.AsCall().Args()) != 2 {
 		return nil, false
 	}
@@ -310,7 +310,7 @@ func path(e ast.Expr) string {
 	if e.Kind() == ast.IdentKind {
 		return e.AsIdent()
 	}
-	operand, key, ok := keyed(e)
+	operand, key, ok := fieldAccess(e)
 	if !ok {
 		return ""
 	}

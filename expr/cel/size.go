@@ -75,15 +75,15 @@ func length(v ref.Val) int {
 
 // growing has the functions whose results can be much larger than their arguments, with a bound of the result.
 var growing = map[string]func(args []ref.Val) int{
-	"replace":       replaced,
-	"join":          joined,
-	"format":        formatted,
+	"replace":       replacedSize,
+	"join":          joinedSize,
+	"format":        formattedSize,
 	"flatten":       func(args []ref.Val) int { return bulk(args[0]) },
 	"strings.quote": func(args []ref.Val) int { return 2*length(args[0]) + 2 },
 	"lists.range":   func(args []ref.Val) int { n, _ := args[0].(types.Int); return perPlace * int(min(n, MaxValue)) },
 }
 
-func replaced(args []ref.Val) int {
+func replacedSize(args []ref.Val) int {
 	var texts [3]string
 	for i := range texts {
 		s, ok := args[i].(types.String)
@@ -105,7 +105,7 @@ func replaced(args []ref.Val) int {
 	return len(text) + times*(len(with)-len(old))
 }
 
-func joined(args []ref.Val) int {
+func joinedSize(args []ref.Val) int {
 	list, ok := args[0].(traits.Lister)
 	if !ok {
 		return 0
@@ -121,9 +121,9 @@ func joined(args []ref.Val) int {
 	return n
 }
 
-// formatted counts each argument once, as text, with the most that escapes and precisions may add: CEL allows 100
+// formattedSize counts each argument once, as text, with the most that escapes and precisions may add: CEL allows 100
 // digits.
-func formatted(args []ref.Val) int {
+func formattedSize(args []ref.Val) int {
 	if len(args) < 2 {
 		return 0
 	}

@@ -54,7 +54,7 @@ func Key(key, what string) *Wrong {
 	switch {
 	case key == loopOutput:
 		return &Wrong{true, "loop_output is an output_key only: it marks the finalizer of a loop", ""}
-	case taken(key):
+	case isTaken(key):
 		return &Wrong{true, fmt.Sprintf("%q cannot be a key: {{%s}} is built in", key, builtInLike(key)),
 			fmt.Sprintf("call it %q, say", "my_"+key)}
 	case !keyName(key):
@@ -87,8 +87,8 @@ const loopOutput = "loop_output" // definition.LoopOutput
 // BuiltIn lists the values besides keys that a text can name; see drive.Place.Lookup.
 var BuiltIn = drive.BuiltIn
 
-// taken reports whether a word is a built-in name, so that no key can have it.
-func taken(word string) bool {
+// isTaken reports whether a word is a built-in name, so that no key can have it.
+func isTaken(word string) bool {
 	return slices.Contains(drive.BuiltInHeads, word) || !strings.Contains(word, ".") && slices.Contains(BuiltIn, word)
 }
 

@@ -48,7 +48,7 @@ func (a *answer) add(ev event) *model.LLMResponse {
 		a.count(ev.Message.Usage)
 	case "content_block_start":
 		a.blocks = append(a.blocks, &content{contentBlock: ev.ContentBlock, index: ev.Index})
-		return shown(ev.ContentBlock.Text, ev.ContentBlock.Thinking)
+		return partial(ev.ContentBlock.Text, ev.ContentBlock.Thinking)
 	case "content_block_delta":
 		return a.delta(ev.Index, ev.Delta)
 	case "message_delta":
@@ -66,13 +66,13 @@ func (a *answer) delta(index wire.Count, d delta) *model.LLMResponse {
 			b.thinking = append(b.thinking, d.Thinking...)
 			b.args = append(b.args, d.PartialJSON...)
 			b.Signature += d.Signature
-			return shown(d.Text, d.Thinking)
+			return partial(d.Text, d.Thinking)
 		}
 	}
 	return nil
 }
 
-func shown(text, thinking string) *model.LLMResponse {
+func partial(text, thinking string) *model.LLMResponse {
 	switch {
 	case text != "":
 		return turns.Partial(text, false)

@@ -113,7 +113,7 @@ func (anthropic) frames(a scripted.Answer, _ *Request) []frame {
 // anthropicArgs are the arguments in an answer that is not streamed. What is no
 // object comes as text there.
 func anthropicArgs(c scripted.Call) any {
-	if malformed(c) {
+	if isMalformed(c) {
 		return c.Raw
 	}
 	return json.RawMessage(arguments(c))

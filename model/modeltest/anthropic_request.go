@@ -125,7 +125,7 @@ func (anthropic) decode(r *http.Request, body []byte) (*Request, error) {
 			ThinkingBudget: &t.BudgetTokens}
 	}
 	if c := in.OutputConfig; c != nil && c.Format != nil {
-		if err := closed(c.Format.Schema, false); err != nil || c.Format.Type != "json_schema" ||
+		if err := checkClosed(c.Format.Schema, false); err != nil || c.Format.Type != "json_schema" ||
 			limit.Match(c.Format.Schema) {
 			return nil, fmt.Errorf("output format %s: %v", c.Format.Schema, err)
 		}

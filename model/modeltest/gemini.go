@@ -66,7 +66,7 @@ func (d gemini) frames(a scripted.Answer, _ *Request) []frame {
 func geminiCalls(a scripted.Answer) []object {
 	var parts []object
 	for i, c := range a.Calls {
-		if malformed(c) {
+		if isMalformed(c) {
 			continue
 		}
 		part := object{"functionCall": object{"id": c.ID, "name": c.Name, "args": json.RawMessage(arguments(c))}}
@@ -86,7 +86,7 @@ func geminiAnswer(a scripted.Answer, parts []object, last bool) object {
 		candidate := object{"index": 0, "content": object{"role": "model", "parts": parts}}
 		if last {
 			candidate["finishReason"] = a.Finish
-			if i := slices.IndexFunc(a.Calls, malformed); i >= 0 {
+			if i := slices.IndexFunc(a.Calls, isMalformed); i >= 0 {
 				candidate["finishReason"] = genai.FinishReasonMalformedFunctionCall
 				candidate["finishMessage"] = "Malformed function call: " + a.Calls[i].Name + a.Calls[i].Raw
 			}

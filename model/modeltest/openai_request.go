@@ -134,7 +134,7 @@ func (openAI) decode(r *http.Request, body []byte) (*Request, error) {
 			return nil, errors.New("response_format without a named schema")
 		}
 		if f.JSONSchema.Strict {
-			if err := closed(f.JSONSchema.Schema, true); err != nil {
+			if err := checkClosed(f.JSONSchema.Schema, true); err != nil {
 				return nil, fmt.Errorf("strict schema: %w", err)
 			}
 		}

@@ -68,9 +68,9 @@ func functionResponse(id, name string, parts []*genai.Part) ([]*genai.Part, erro
 	return []*genai.Part{{FunctionResponse: &genai.FunctionResponse{ID: id, Name: name, Response: response}}}, nil
 }
 
-// closed checks that each object of a schema is closed and, for OpenAI's strict
+// checkClosed checks that each object of a schema is closed and, for OpenAI's strict
 // mode, that each of its properties is required.
-func closed(schema json.RawMessage, allRequired bool) error {
+func checkClosed(schema json.RawMessage, allRequired bool) error {
 	var s struct {
 		Type       any                        `json:"type"`
 		Properties map[string]json.RawMessage `json:"properties"`
@@ -96,7 +96,7 @@ func closed(schema json.RawMessage, allRequired bool) error {
 		below = append(below, s.Items)
 	}
 	for _, sub := range below {
-		if err := closed(sub, allRequired); err != nil {
+		if err := checkClosed(sub, allRequired); err != nil {
 			return err
 		}
 	}

@@ -198,9 +198,9 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, a scripted.Answe
 	frames := s.d.frames(a, req)
 	switch {
 	case a.Cut:
-		frames = upTo(frames, (shown(frames)+1)/2)
+		frames = upTo(frames, (countShown(frames)+1)/2)
 	case a.Hang, a.Garbage:
-		frames = upTo(frames, min(1, shown(frames)))
+		frames = upTo(frames, min(1, countShown(frames)))
 	}
 	if a.Garbage {
 		frames = append(frames, frame{text: "data: {\"half a thing\":" + s.d.blankLine()})
@@ -219,8 +219,8 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, a scripted.Answe
 	}
 }
 
-// shown counts the frames that show something.
-func shown(frames []frame) (n int) {
+// countShown counts the frames that show something.
+func countShown(frames []frame) (n int) {
 	for _, f := range frames {
 		if f.shows {
 			n++
@@ -252,8 +252,8 @@ func arguments(c scripted.Call) string {
 	return marshal(c.Args)
 }
 
-// malformed reports whether the arguments of a call are not JSON.
-func malformed(c scripted.Call) bool { return !json.Valid([]byte(arguments(c))) }
+// isMalformed reports whether the arguments of a call are not JSON.
+func isMalformed(c scripted.Call) bool { return !json.Valid([]byte(arguments(c))) }
 
 // halves splits a text in two, as arguments of functions are streamed.
 func halves(s string) []string { return []string{s[:len(s)/2], s[len(s)/2:]} }

@@ -39,7 +39,7 @@ type Provider struct {
 
 // All returns the providers, sorted by name.
 func All() []Provider {
-	all := append(builtin(), registered()...)
+	all := append(builtin(), registrations()...)
 	slices.SortFunc(all, func(a, b Provider) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }

@@ -44,8 +44,8 @@ func Register(name string, open func(ctx context.Context, name string) (model.LL
 		}})
 }
 
-// registered returns the providers that the program has registered.
-func registered() []Provider {
+// registrations returns the providers that the program has registered.
+func registrations() []Provider {
 	own.mu.Lock()
 	defer own.mu.Unlock()
 	return slices.Clone(own.all)

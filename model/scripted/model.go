@@ -73,12 +73,12 @@ func (m *Model) GenerateContent(ctx context.Context, req *model.LLMRequest,
 	stream bool) iter.Seq2[*model.LLMResponse, error] {
 	return func(yield func(*model.LLMResponse, error) bool) {
 		if ctx.Err() != nil {
-			yield(nil, ended(ctx))
+			yield(nil, contextError(ctx))
 			return
 		}
 		a, err := m.Take(req)
 		if err == nil && sleep.For(ctx, a.Delay) != nil {
-			err = ended(ctx)
+			err = contextError(ctx)
 		}
 		if err == nil {
 			err = a.failure()
@@ -92,7 +92,7 @@ func (m *Model) GenerateContent(ctx context.Context, req *model.LLMRequest,
 		}
 		if a.Hang {
 			<-ctx.Done()
-			yield(nil, ended(ctx))
+			yield(nil, contextError(ctx))
 			return
 		}
 		if err := a.broken(); err != nil {
@@ -103,7 +103,7 @@ func (m *Model) GenerateContent(ctx context.Context, req *model.LLMRequest,
 	}
 }
 
-func ended(ctx context.Context) error {
+func contextError(ctx context.Context) error {
 	return fmt.Errorf("ask %s: %w", provider, context.Cause(ctx))
 }
 
@@ -154,7 +154,7 @@ func (a Answer) speak(ctx context.Context, yield func(*model.LLMResponse, error)
 	for i, p := range pieces {
 		if i > 0 {
 			if sleep.For(ctx, a.Pace) != nil {
-				yield(nil, ended(ctx))
+				yield(nil, contextError(ctx))
 				return false
 			}
 		}
@@ -164,7 +164,7 @@ func (a Answer) speak(ctx context.Context, yield func(*model.LLMResponse, error)
 			return false
 		}
 		if ctx.Err() != nil {
-			yield(nil, ended(ctx))
+			yield(nil, contextError(ctx))
 			return false
 		}
 	}
@@ -189,7 +189,7 @@ func (a Answer) response() *model.LLMResponse {
 	}
 	var malformed error
 	for _, c := range a.Calls {
-		part := &genai.Part{FunctionCall: &genai.FunctionCall{ID: c.ID, Name: c.Name, Args: cloned(c.Args)}}
+		part := &genai.Part{FunctionCall: &genai.FunctionCall{ID: c.ID, Name: c.Name, Args: cloneArgs(c.Args)}}
 		if c.Raw != "" {
 			var err error
 			if part, err = turns.Call(c.ID, c.Name, c.Raw); err != nil {
@@ -214,8 +214,8 @@ func scriptedResponse(parts ...*genai.Part) *model.LLMResponse {
 	}
 }
 
-// cloned copies arguments, which are JSON, because the receiver may change them.
-func cloned(args map[string]any) (own map[string]any) {
+// cloneArgs copies arguments, which are JSON, because the receiver may change them.
+func cloneArgs(args map[string]any) (own map[string]any) {
 	data, _ := json.Marshal(args)
 	_ = json.Unmarshal(data, &own)
 	return own

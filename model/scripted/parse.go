@@ -34,17 +34,17 @@ func (e *SyntaxError) Error() string {
 // [*SyntaxError] for an invalid script.
 func Load(path string) (*Model, error) {
 	data, err := os.ReadFile(path)
-	return loaded(path, data, err)
+	return load(path, data, err)
 }
 
 // LoadFS does what [Load] does for a file of a file system, such as that of an os.Root, which no link
 // leads out of.
 func LoadFS(fsys fs.FS, name string) (*Model, error) {
 	data, err := fs.ReadFile(fsys, name)
-	return loaded(name, data, err)
+	return load(name, data, err)
 }
 
-func loaded(name string, data []byte, err error) (*Model, error) {
+func load(name string, data []byte, err error) (*Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load script: %w", err)
 	}

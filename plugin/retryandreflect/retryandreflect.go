@@ -143,7 +143,7 @@ func answer(err error, n int, text string) map[string]any {
 
 func guidance(t tool.Tool, args map[string]any, err error, n, most int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "The tool %q failed: %v\nIt was called with %s.\n", t.Name(), err, written(args))
+	fmt.Fprintf(&b, "The tool %q failed: %v\nIt was called with %s.\n", t.Name(), err, argsText(args))
 	fmt.Fprintf(&b, "You can try again: this is retry %d of %d. Do not send the same call once more. First ask yourself:\n", n, most)
 	b.WriteString("- Does the error name an argument that is wrong, missing or in the wrong form? Compare them with the tool's schema.\n" +
 		"- Did an earlier step have to happen first?\n" +
@@ -156,11 +156,11 @@ func guidance(t tool.Tool, args map[string]any, err error, n, most int) string {
 func surrender(t tool.Tool, args map[string]any, err error, n int) string {
 	return fmt.Sprintf("The tool %q failed %d times in a row, and no retry is left. The last error: %v\nThe last call had %s.\n"+
 		"Do not call this tool again for the task. Reach the goal in another way, or say what could not be done and why.",
-		t.Name(), n, err, written(args))
+		t.Name(), n, err, argsText(args))
 }
 
-// written is a call's arguments as JSON.
-func written(args map[string]any) string {
+// argsText is a call's arguments as JSON.
+func argsText(args map[string]any) string {
 	text, err := json.Marshal(args)
 	if err != nil {
 		return fmt.Sprint(args)

@@ -21,7 +21,7 @@ func Process() string { return self().String() }
 
 // self returns this process. Its host name is read each time, because it may change.
 func self() process {
-	p := process{pid: os.Getpid(), host: "an unknown machine", space: spaces()[0], start: started(os.Getpid())}
+	p := process{pid: os.Getpid(), host: "an unknown machine", space: spaces()[0], start: startTime(os.Getpid())}
 	if name, err := os.Hostname(); err == nil && name != "" {
 		p.host = name
 	}
@@ -71,7 +71,7 @@ func Dead(owner string) bool {
 	if !alive(p.pid) {
 		return p.pid != os.Getpid()
 	}
-	start := started(p.pid)
+	start := startTime(p.pid)
 	return p.start != "" && start != "" && p.start != start
 }
 

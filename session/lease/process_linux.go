@@ -27,8 +27,8 @@ func alive(pid int) bool {
 	return stat == nil || stat[0] != "Z" && stat[0] != "X"
 }
 
-// started returns when a process started, in ticks since the boot; empty if it is not known.
-func started(pid int) string {
+// startTime returns when a process started, in ticks since the boot; empty if it is not known.
+func startTime(pid int) string {
 	const start = 22 - 3 // the 22nd field, and status begins with the third
 	if stat := status(pid); len(stat) > start {
 		return stat[start]

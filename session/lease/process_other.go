@@ -10,4 +10,4 @@ func space() (boot, pids string) { return "", "" }
 
 func alive(int) bool { return true }
 
-func started(int) string { return "" }
+func startTime(int) string { return "" }

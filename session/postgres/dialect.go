@@ -151,7 +151,7 @@ func (d *dialect) hear(ctx context.Context, changed func(int64)) bool {
 		defer cancel()
 		conn.Close(end)
 	}()
-	if _, err := conn.Exec(ctx, "LISTEN "+quoted(d.schema)).ReadAll(); err != nil {
+	if _, err := conn.Exec(ctx, "LISTEN "+quoteIdentifier(d.schema)).ReadAll(); err != nil {
 		return false
 	}
 	changed(0)

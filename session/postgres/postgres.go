@@ -81,7 +81,7 @@ func Open(ctx context.Context, dsn string, cfg Config) (*Service, error) {
 		return nil, fmt.Errorf("open PostgreSQL database: %q cannot name a schema: it is longer than 63 bytes, or "+
 			"has a $ or a zero in it", schema)
 	}
-	config.RuntimeParams["search_path"] = quoted(schema)
+	config.RuntimeParams["search_path"] = quoteIdentifier(schema)
 	for _, name := range []string{"default_query_exec_mode", "statement_cache_capacity", "description_cache_capacity"} {
 		delete(config.RuntimeParams, name) // settings of pgx, which are not the server's
 	}
@@ -118,5 +118,5 @@ func Open(ctx context.Context, dsn string, cfg Config) (*Service, error) {
 	return &Service{s}, nil
 }
 
-// quoted returns a name as SQL has it.
-func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+// quoteIdentifier returns a name as SQL has it.
+func quoteIdentifier(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

@@ -30,11 +30,11 @@ func (c *checker) add(path, format string, args ...any) {
 
 func (c *checker) value(s *jsonschema.Schema, v any, path string) {
 	if all := types(s); len(all) > 0 && !slices.ContainsFunc(all, func(t string) bool { return is(v, t) }) {
-		c.add(path, "expected %s, got %s", expected(s), describe(v))
+		c.add(path, "expected %s, got %s", expectation(s), describe(v))
 		return
 	}
 	if s.Enum != nil && !slices.ContainsFunc(s.Enum, func(e any) bool { return same(e, v) }) {
-		c.add(path, "expected %s, got %s", expected(s), describe(v))
+		c.add(path, "expected %s, got %s", expectation(s), describe(v))
 		return
 	}
 	switch v := v.(type) {
@@ -56,18 +56,18 @@ func (c *checker) object(s *jsonschema.Schema, m map[string]any, path string) {
 		if _, ok := m[name]; !ok {
 			what := "a value"
 			if p := s.Properties[name]; p != nil {
-				what = expected(p)
+				what = expectation(p)
 			}
 			c.add(join(path, name), "is missing, expected %s", what)
 		}
 	}
-	if closed(s) {
+	if isClosed(s) {
 		c.unknown(s, m, path)
 	}
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		p := s.Properties[name]
 		if p == nil {
-			if p = s.AdditionalProperties; p == nil || closed(s) {
+			if p = s.AdditionalProperties; p == nil || isClosed(s) {
 				continue
 			}
 		}
@@ -107,7 +107,7 @@ func (c *checker) limits(s *jsonschema.Schema, v any, path string) {
 		high = *s.Maximum
 	}
 	if n < low || n > high {
-		c.add(path, "expected %s, got %s", expected(s), describe(v))
+		c.add(path, "expected %s, got %s", expectation(s), describe(v))
 	}
 }
 

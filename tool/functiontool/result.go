@@ -27,7 +27,7 @@ func newResult(schema *jsonschema.Schema, t reflect.Type) (*result, error) {
 		if err != nil {
 			return nil, fmt.Errorf("schema of the result: %w", err)
 		}
-		return &result{declared: wrapped(schema), resolved: resolved}, nil
+		return &result{declared: wrap(schema), resolved: resolved}, nil
 	}
 	if t.Kind() == reflect.Interface {
 		return &result{}, nil
@@ -41,11 +41,11 @@ func newResult(schema *jsonschema.Schema, t reflect.Type) (*result, error) {
 		// the model does without.
 		return &result{}, nil
 	}
-	return &result{declared: wrapped(inferred)}, nil
+	return &result{declared: wrap(inferred)}, nil
 }
 
-// wrapped is the schema of what the model is given.
-func wrapped(s *jsonschema.Schema) *jsonschema.Schema {
+// wrap is the schema of what the model is given.
+func wrap(s *jsonschema.Schema) *jsonschema.Schema {
 	if s.Type == "object" {
 		return s
 	}

@@ -11,12 +11,12 @@ import (
 
 // empty reports whether a schema describes objects without any property.
 func empty(s *jsonschema.Schema) bool {
-	return s.Type == "object" && len(s.Properties) == 0 && closed(s) && len(s.PatternProperties) == 0
+	return s.Type == "object" && len(s.Properties) == 0 && isClosed(s) && len(s.PatternProperties) == 0
 }
 
-// closed reports whether an object may have only the properties that the schema
+// isClosed reports whether an object may have only the properties that the schema
 // names.
-func closed(s *jsonschema.Schema) bool {
+func isClosed(s *jsonschema.Schema) bool {
 	return s.AdditionalProperties != nil && reflect.DeepEqual(s.AdditionalProperties,
 		&jsonschema.Schema{Not: &jsonschema.Schema{}})
 }

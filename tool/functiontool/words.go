@@ -56,8 +56,8 @@ func same(a, b any) bool {
 	return err == nil && string(x) == string(y)
 }
 
-// expected says in words what a schema asks for.
-func expected(s *jsonschema.Schema) string {
+// expectation says in words what a schema asks for.
+func expectation(s *jsonschema.Schema) string {
 	if s.Enum != nil {
 		all := make([]string, len(s.Enum))
 		for i, e := range s.Enum {

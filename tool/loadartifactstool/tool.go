@@ -82,7 +82,7 @@ func (t loadArtifacts) ProcessRequest(ctx tool.Context, req *model.LLMRequest) e
 		}
 		tool.Instruct(req, fmt.Sprintf(instruction, names))
 	}
-	for _, file := range called(req) {
+	for _, file := range callNames(req) {
 		part, err := load(ctx, files, file)
 		if err != nil {
 			return err
@@ -93,8 +93,8 @@ func (t loadArtifacts) ProcessRequest(ctx tool.Context, req *model.LLMRequest) e
 	return nil
 }
 
-// called returns the names that the model has just asked for, each once.
-func called(req *model.LLMRequest) (names []string) {
+// callNames returns the names that the model has just asked for, each once.
+func callNames(req *model.LLMRequest) (names []string) {
 	if len(req.Contents) == 0 {
 		return nil
 	}

@@ -27,7 +27,7 @@ type endpoint struct {
 }
 
 func newEndpoint(cfg *Config) (*endpoint, error) {
-	raw, err := expanded(cfg.URL, cfg.Env)
+	raw, err := expand(cfg.URL, cfg.Env)
 	if err != nil {
 		return nil, fmt.Errorf("the URL: %w", err)
 	}
@@ -41,7 +41,7 @@ func newEndpoint(cfg *Config) (*endpoint, error) {
 	headers := make(http.Header)
 	for name, values := range cfg.Headers {
 		for _, value := range values {
-			if value, err = expanded(value, cfg.Env); err != nil {
+			if value, err = expand(value, cfg.Env); err != nil {
 				return nil, fmt.Errorf("the header %s: %w", name, err)
 			}
 			headers.Add(name, value)
@@ -62,8 +62,8 @@ func newEndpoint(cfg *Config) (*endpoint, error) {
 // named matches a variable in a URL or a header.
 var named = lazyregexp.New(`\$\{([^}]*)\}`)
 
-// expanded returns a text with the values of its variables, which are in env as NAME=value.
-func expanded(text string, env []string) (string, error) {
+// expand returns a text with the values of its variables, which are in env as NAME=value.
+func expand(text string, env []string) (string, error) {
 	var unknown error
 	text = named().ReplaceAllStringFunc(text, func(variable string) string {
 		name := variable[len("${") : len(variable)-len("}")]

@@ -195,7 +195,7 @@ func (s *Toolset) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.Elic
 			q.cancel()
 		}
 		s.mu.Unlock()
-		return nil, returned(ctx, under)
+		return nil, checkReturned(ctx, under)
 	}
 	q := under[0]
 	key, err := q.key(req.Params)
@@ -212,14 +212,14 @@ func (s *Toolset) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.Elic
 	if err != nil {
 		return nil, err
 	}
-	return nil, returned(ctx, under)
+	return nil, checkReturned(ctx, under)
 }
 
 var errNoCall = errors.New("the call that this question belongs to has been canceled")
 
-// returned waits for the end of calls that were canceled, so that the server gets the error after the cancellation. It always
+// checkReturned waits for the end of calls that were canceled, so that the server gets the error after the cancellation. It always
 // returns an error, because the person has not decided anything.
-func returned(ctx context.Context, calls []*inquiry) error {
+func checkReturned(ctx context.Context, calls []*inquiry) error {
 	for _, q := range calls {
 		select {
 		case <-q.over:

@@ -56,7 +56,7 @@ func (Tool) ProcessRequest(ctx tool.Context, req *model.LLMRequest) error {
 	}
 	var lines []string
 	for _, m := range found.Memories {
-		if line := told(m); line != "" {
+		if line := entryText(m); line != "" {
 			lines = append(lines, line)
 		}
 	}
@@ -66,8 +66,8 @@ func (Tool) ProcessRequest(ctx tool.Context, req *model.LLMRequest) error {
 	return nil
 }
 
-// told returns what a model reads of an entry: its time, its author and its text. Without a text it is empty.
-func told(m memory.Entry) string {
+// entryText returns what a model reads of an entry: its time, its author and its text. Without a text it is empty.
+func entryText(m memory.Entry) string {
 	said := text(m.Content)
 	if said == "" {
 		return ""

@@ -99,13 +99,13 @@ func (ts *SkillToolset) ProcessRequest(ctx tool.Context, req *model.LLMRequest) 
 		return err
 	}
 	if len(all) > 0 {
-		tool.Instruct(req, ts.cfg.SystemInstruction, listed(all))
+		tool.Instruct(req, ts.cfg.SystemInstruction, skillList(all))
 	}
 	return nil
 }
 
-// listed returns the list of skills for a model.
-func listed(all []*skill.Frontmatter) string {
+// skillList returns the list of skills for a model.
+func skillList(all []*skill.Frontmatter) string {
 	var b strings.Builder
 	b.WriteString("<available_skills>\n")
 	for _, f := range all {
@@ -124,7 +124,7 @@ func (ts *SkillToolset) list(ctx tool.Context, _ struct{}) (*listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &listing{listed(all)}, nil
+	return &listing{skillList(all)}, nil
 }
 
 type loadArgs struct {

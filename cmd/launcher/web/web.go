@@ -134,7 +134,7 @@ func (w *web) Run(ctx context.Context, config *launcher.Config) error {
 		command.Config{Around: func(inner http.Handler) (http.Handler, error) {
 			mux := http.NewServeMux()
 			defer door.Serve(config, inner)()
-			for _, sub := range ordered(w.active) {
+			for _, sub := range order(w.active) {
 				if err := setUp(sub, mux, config); err != nil {
 					return nil, fmt.Errorf("%s: %w", sub.Keyword(), err)
 				}
@@ -157,8 +157,8 @@ func setUp(sub Sublauncher, mux *http.ServeMux, config *launcher.Config) (err er
 	return sub.SetupSubrouters(mux, config)
 }
 
-// ordered puts the page last, because it answers what no other route does.
-func ordered(subs []Sublauncher) []Sublauncher {
+// order puts the page last, because it answers what no other route does.
+func order(subs []Sublauncher) []Sublauncher {
 	return slices.SortedStableFunc(slices.Values(subs), func(a, b Sublauncher) int {
 		return cmp.Compare(strings.Count(a.Keyword(), "webui"), strings.Count(b.Keyword(), "webui"))
 	})

@@ -44,7 +44,7 @@ func Print(out io.Writer, rec *backtest.Recording, rows []Row, run string) error
 		}
 		stop := r.Result.Stop
 		cells := []string{r.Policy, strconv.Itoa(stop.Iteration), string(stop.Reason), resultOf(stop), strconv.Itoa(r.Result.SavedIterations),
-			strconv.Itoa(r.Result.SavedSteps), saved(time.Duration(r.Result.SavedTime))}
+			strconv.Itoa(r.Result.SavedSteps), savedTime(time.Duration(r.Result.SavedTime))}
 		if asked {
 			cells = append(cells, brief.Whole(r.Result.SavedTokens), term.Cost(r.Result.SavedCost), term.Cost(r.Result.Used.Cost))
 		}
@@ -146,8 +146,8 @@ func PrintSweep(out io.Writer, s *backtest.Sweep) error {
 	return term.PrintTable(out, table, term.Layout{Drop: []int{tokens, unknown}})
 }
 
-// saved writes the time that a policy saves: 0 as the other columns have it, and a time that it adds with its sign.
-func saved(d time.Duration) string {
+// savedTime writes the time that a policy saves: 0 as the other columns have it, and a time that it adds with its sign.
+func savedTime(d time.Duration) string {
 	switch {
 	case d > -time.Millisecond/2 && d < time.Millisecond/2:
 		return "0"

@@ -245,7 +245,7 @@ func printExpected(b *strings.Builder, e *definition.Expected) {
 	align(b, rows)
 	b.WriteString("\nThis is an estimate from the texts of the file: a token is taken for 4 characters, and\n" +
 		"an iteration for shorter than the 5 minutes for which providers keep what they have read.\n")
-	for _, line := range append(uncounted(e), prices(e)...) {
+	for _, line := range append(uncountedLines(e), prices(e)...) {
 		b.WriteString(line + "\n")
 	}
 }
@@ -259,8 +259,8 @@ func expectedCells(e *definition.ExpectedIteration, priced bool) []string {
 	return cells
 }
 
-// uncounted returns what the estimate leaves out, and which flag adds it.
-func uncounted(e *definition.Expected) (lines []string) {
+// uncountedLines returns what the estimate leaves out, and which flag adds it.
+func uncountedLines(e *definition.Expected) (lines []string) {
 	for _, kind := range []struct {
 		what  definition.UncountedKind
 		words string

@@ -74,7 +74,7 @@ func asciiLines(n *Node, width int) []string {
 			add("  ", "  ", asciiLines(n.finalizer, width-6))
 		}
 	}
-	return boxed(title[0], in)
+	return box(title[0], in)
 }
 
 // hanging breaks a text that is too wide, and indents the continuation lines.
@@ -102,8 +102,8 @@ func asciiTitle(n *Node) string {
 	return strings.Join(words, " ")
 }
 
-// boxed draws a box around lines, with a title in its upper edge.
-func boxed(title string, lines []string) []string {
+// box draws a box around lines, with a title in its upper edge.
+func box(title string, lines []string) []string {
 	width := ansi.StringWidth(title) + 2
 	for _, l := range lines {
 		width = max(width, ansi.StringWidth(l))

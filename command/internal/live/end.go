@@ -61,7 +61,7 @@ func (f *follower) over(err error) error {
 		return fmt.Errorf("%w: %s; to continue from an iteration, with another definition if you like: "+
 			"refrain fork %s --run --at-iteration N --definition FILE", err, run.Stop, f.req.Session)
 	default:
-		if what, flag := raised(&loop.StopRecord{Reason: loop.StopReason(run.Stop)}); flag != "" {
+		if what, flag := raiseFlag(&loop.StopRecord{Reason: loop.StopReason(run.Stop)}); flag != "" {
 			return fmt.Errorf("%w: %s; give the loop %s with %s", err, run.Stop, what, flag)
 		} else if what != "" {
 			return fmt.Errorf("%w: %s; give the loop %s", err, run.Stop, what)
@@ -70,9 +70,9 @@ func (f *follower) over(err error) error {
 	return err
 }
 
-// raised returns what a loop needs in order to continue after a limit, and the flag of refrain resume that gives it. flag is empty
+// raiseFlag returns what a loop needs in order to continue after a limit, and the flag of refrain resume that gives it. flag is empty
 // if the record does not tell which of the run's budgets is spent.
-func raised(rec *loop.StopRecord) (what, flag string) {
+func raiseFlag(rec *loop.StopRecord) (what, flag string) {
 	switch rec.Reason {
 	case loop.ReasonMaxIterations:
 		return "more iterations", "--add-iterations N"
@@ -139,7 +139,7 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 			i := slices.IndexFunc(stops, func(r *loop.StopRecord) bool { return r.Reason.Limit() })
 			if res.code == term.ExitLimit && i >= 0 && endsInLoop(f.def.Root) &&
 				f.def.Allows(definition.Limits{MaxIterations: new(uint(1))}) == nil { // resume can set a limit
-				what, flag := raised(stops[i])
+				what, flag := raiseFlag(stops[i])
 				res.next = append(res.next, strings.TrimSpace("Continue with "+what+": refrain resume "+id+" "+flag))
 			}
 		}

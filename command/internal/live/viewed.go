@@ -44,7 +44,7 @@ func newViewed(e *term.Env, keys controls) *treeView {
 
 func (v *treeView) started(req Request) error {
 	cfg := tui.Config{
-		Name: req.definition, Run: req.Session, Budget: planned(req.Config.Budget),
+		Name: req.definition, Run: req.Session, Budget: plannedBudget(req.Config.Budget),
 		Input: v.keyboard, Output: v.screen,
 		Hooks: tui.Hooks{Interrupt: v.interrupt},
 	}
@@ -61,8 +61,8 @@ func (v *treeView) started(req Request) error {
 	return nil
 }
 
-// planned converts a run's budget to the budget of a plan.
-func planned(l *budget.Limits) *loop.Budget {
+// plannedBudget converts a run's budget to the budget of a plan.
+func plannedBudget(l *budget.Limits) *loop.Budget {
 	if l == nil {
 		return nil
 	}

@@ -108,7 +108,7 @@ func openStock(ctx context.Context, e *term.Env, spec, word string,
 	}
 	id, err := Find(ctx, service, word)
 	if err == nil {
-		err = begun(ctx, service, id)
+		err = checkBegun(ctx, service, id)
 	}
 	if err != nil {
 		_ = closeService()
@@ -118,8 +118,8 @@ func openStock(ctx context.Context, e *term.Env, spec, word string,
 	return s, id, err
 }
 
-// begun returns an error for a run without events.
-func begun(ctx context.Context, service session.Service, id string) error {
+// checkBegun returns an error for a run without events.
+func checkBegun(ctx context.Context, service session.Service, id string) error {
 	one, err := get(ctx, service, id, 1)
 	if err != nil {
 		return term.Failure(err)

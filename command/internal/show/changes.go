@@ -95,15 +95,15 @@ func wordDiff(edits []progress.Edit) string {
 		case progress.Put:
 			b.WriteString("{+" + e.Text + "+}")
 		default:
-			b.WriteString(shortened(e.Text, i > 0, i < len(edits)-1))
+			b.WriteString(shorten(e.Text, i > 0, i < len(edits)-1))
 		}
 	}
 	return b.String()
 }
 
-// shortened removes the middle of an unchanged text. It also removes the beginning if no change comes before, and the end if no
+// shorten removes the middle of an unchanged text. It also removes the beginning if no change comes before, and the end if no
 // change follows.
-func shortened(s string, before, behind bool) string {
+func shorten(s string, before, behind bool) string {
 	r := []rune(s)
 	keep := 0
 	if before {

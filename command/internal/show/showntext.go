@@ -137,7 +137,7 @@ func (s *Shown) ending(e *term.Env, w io.Writer) {
 	}
 	for _, rec := range s.Stops {
 		fmt.Fprintln(w)
-		printStop(w, rec, ended(s.Tree, rec))
+		printStop(w, rec, lastStep(s.Tree, rec))
 	}
 	if s.Error != "" {
 		fmt.Fprintf(w, "\nError: %s\n", brief.Clean(s.Error))
@@ -176,13 +176,13 @@ func printOutlook(w io.Writer, o *prose.Outlook) {
 	for i := range o.Ledger {
 		r := &o.Ledger[i]
 		parts := slices.DeleteFunc([]string{r.Words.Amount, r.Words.Tag, r.Words.Why}, func(s string) bool { return s == "" })
-		rows = append(rows, [2]string{marked(r.Tense == loop.TenseLikely, r.Name == o.Nearest) + r.Words.Title, strings.Join(parts, "; ")})
+		rows = append(rows, [2]string{markers(r.Tense == loop.TenseLikely, r.Name == o.Nearest) + r.Words.Title, strings.Join(parts, "; ")})
 	}
 	printRows(w, rows)
 }
 
-// marked begins the line of a condition: a star before one that ends the loop, a tilde before the one that is nearest.
-func marked(ends, nearest bool) string {
+// markers begins the line of a condition: a star before one that ends the loop, a tilde before the one that is nearest.
+func markers(ends, nearest bool) string {
 	switch {
 	case ends:
 		return "* "
@@ -216,7 +216,7 @@ func printStop(w io.Writer, rec *loop.StopRecord, of *progress.Step) {
 	fmt.Fprintln(w, brief.Clean(line))
 	var rows [][2]string
 	for _, c := range conditions(rec, of) {
-		rows = append(rows, [2]string{marked(c.Fired, c.Name == rec.Nearest) + c.Name, conditionText(c, of)})
+		rows = append(rows, [2]string{markers(c.Fired, c.Name == rec.Nearest) + c.Name, conditionText(c, of)})
 	}
 	printRows(w, rows)
 	result := "result: " + string(rec.Result.Source)
@@ -257,8 +257,8 @@ func isLimit(name string) bool {
 		strings.HasPrefix(name, "budget.")
 }
 
-// ended returns the step of the loop that has a stop record; nil if it is not in the tree.
-func ended(t *progress.Tree, rec *loop.StopRecord) *progress.Step {
+// lastStep returns the step of the loop that has a stop record; nil if it is not in the tree.
+func lastStep(t *progress.Tree, rec *loop.StopRecord) *progress.Step {
 	if t == nil || rec.Digest == "" {
 		return nil
 	}

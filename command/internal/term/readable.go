@@ -46,7 +46,7 @@ func (r *readable) Write(b []byte) (int, error) {
 	defer r.mu.Unlock()
 	text := append(r.held, b...)
 	r.held = nil
-	if n := unfinished(text); n > 0 {
+	if n := unfinishedBytes(text); n > 0 {
 		r.held = append(r.held, text[len(text)-n:]...)
 		text = text[:len(text)-n]
 	}
@@ -68,8 +68,8 @@ func (r *readable) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// unfinished returns the number of bytes at the end of a text that may begin a character.
-func unfinished(text []byte) int {
+// unfinishedBytes returns the number of bytes at the end of a text that may begin a character.
+func unfinishedBytes(text []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if c := text[len(text)-n]; utf8.RuneStart(c) {
 			if c >= utf8.RuneSelf && !utf8.FullRune(text[len(text)-n:]) {

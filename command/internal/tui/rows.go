@@ -113,7 +113,7 @@ func (w *walker) iteration(s *progress.Step, it *progress.Iteration) row {
 	}
 	r.unfolded = (!r.done || it.Failed() || it.Status.Halted()) != w.m.toggled[r.key]
 	if r.done {
-		r.aside = known(it.Usage())
+		r.aside = usageText(it.Usage())
 	}
 	if m := w.m; m.narrow() && it.Record != nil && it.Record.Delta != nil {
 		r.aside = brief.Signed(*it.Record.Delta)
@@ -184,7 +184,7 @@ func (w *walker) step(s *progress.Step, in string) row {
 	}
 	r.unfolded = r.foldable && (!r.done || s.Failed() || s.Status.Halted()) != w.m.toggled[r.key]
 	if s.Status != progress.StatusPending && s.Status != progress.StatusSkipped && !w.m.narrow() {
-		r.aside = known(s.Usage())
+		r.aside = usageText(s.Usage())
 	}
 	r.note, r.warning = stepNote(s)
 	return r

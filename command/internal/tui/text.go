@@ -77,8 +77,8 @@ func tokens(u progress.Usage) string {
 	return brief.Whole(u.Tokens()) + " tok"
 }
 
-// known is like tokens, but returns "" in place of a dash.
-func known(u progress.Usage) string {
+// usageText is like tokens, but returns "" in place of a dash.
+func usageText(u progress.Usage) string {
 	if u.Tokens() == 0 {
 		return ""
 	}

@@ -35,8 +35,8 @@ func Answer() Shape {
 	size := func() Shape { return Whole(0) }
 	values := map[string]Shape{
 		"type": Either(kind(), List(kind())), "title": Text(), "description": Text(), "format": Text(), "pattern": Text(),
-		"enum": Filled(listed()), "const": listed(), "nullable": YesNo(),
-		"anyOf": Filled(self()), "items": self(), "properties": needed(MapOf(self())),
+		"enum": Filled(scalar()), "const": scalar(), "nullable": YesNo(),
+		"anyOf": Filled(self()), "items": self(), "properties": requiredShape(MapOf(self())),
 		"required": List(Text()), "additionalProperties": {Enum: []any{false}},
 		"minimum": Number(), "maximum": Number(), "examples": {Type: "array"},
 		"minLength": size(), "maxLength": size(), "minItems": size(), "maxItems": size(), "minProperties": size(), "maxProperties": size(),
@@ -57,11 +57,11 @@ func Answer() Shape {
 	return s
 }
 
-// listed returns the shape of a value of enum or const.
-func listed() Shape { return &jsonschema.Schema{Types: []string{"string", "number"}} }
+// scalar returns the shape of a value of enum or const.
+func scalar() Shape { return &jsonschema.Schema{Types: []string{"string", "number"}} }
 
-// needed returns the shape of a map that is not empty.
-func needed(s Shape) Shape {
+// requiredShape returns the shape of a map that is not empty.
+func requiredShape(s Shape) Shape {
 	s.MinProperties = new(1)
 	return s
 }

@@ -389,7 +389,7 @@ func (r *adkReader) mcp(a *agent, item value) {
 		switch {
 		case v.empty():
 		case name == "tool_filter" && v.isList():
-			out = append(out, field{key: "only", value: copied(v)})
+			out = append(out, field{key: "only", value: copyOf(v)})
 		case name == "tool_name_prefix":
 			out = append(out, field{key: "prefix", value: strings.TrimSuffix(v.text(), "_") + "_"})
 		case !slices.Contains(mcpArgs, name) && suggest.Nearest(name, mcpArgs) != "":

@@ -90,11 +90,11 @@ func (a *agent) place(key string) place {
 // tell adds a text to the instructions, before or after the existing text.
 func (a *agent) tell(text string, from value, first bool) {
 	if first {
-		a.instructions = joined(text, a.instructions)
+		a.instructions = joinTexts(text, a.instructions)
 		a.came("instructions", append([]value{from}, a.from["instructions"]...)...)
 		return
 	}
-	a.instructions = joined(a.instructions, text)
+	a.instructions = joinTexts(a.instructions, text)
 	a.came("instructions", append(slices.Clip(a.from["instructions"]), from)...)
 }
 
@@ -152,8 +152,8 @@ func (i *importer) asTools(a *agent, at place, fieldName, product string) {
 	a.subs = nil
 }
 
-// joined joins two texts with an empty line.
-func joined(first, second string) string {
+// joinTexts joins two texts with an empty line.
+func joinTexts(first, second string) string {
 	if first == "" || second == "" {
 		return first + second
 	}

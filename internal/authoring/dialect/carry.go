@@ -57,7 +57,7 @@ func (i *importer) carryText(a *agent, p pair) {
 }
 
 // carrySame carries over a field that a definition has too, under the same name.
-func (i *importer) carrySame(a *agent, p pair) { i.carry(a, p, p.key, copied(p.value)) }
+func (i *importer) carrySame(a *agent, p pair) { i.carry(a, p, p.key, copyOf(p.value)) }
 
 // carryModel sets the model of an agent to the one in the file.
 func (i *importer) carryModel(a *agent, p pair) { i.useModel(a, p, p.value.text()) }

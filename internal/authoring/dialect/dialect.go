@@ -274,10 +274,10 @@ func (i *importer) finish(name string, root *agent) *Result {
 	}
 	res.YAML, i.report.Name = text, root.name
 	root.walk(func(*agent) { i.report.Agents++ })
-	i.texts[imported(name)] = source.New(imported(name), "", 0, string(text))
+	i.texts[importName(name)] = source.New(importName(name), "", 0, string(text))
 	i.spots = from.spots(doc, read, origin{at: root.at}, nil)
-	res.name, res.spots = imported(name), i.spots
-	def, err := definition.Parse(imported(name), text, definition.Options{})
+	res.name, res.spots = importName(name), i.spots
+	def, err := definition.Parse(importName(name), text, definition.Options{})
 	problems, bad := errors.AsType[definition.Problems](err)
 	if i.report.Count(Failed) > 0 {
 		res.YAML, i.report.Name, i.report.Agents = nil, "", 0
@@ -308,9 +308,9 @@ func (i *importer) besides(problems definition.Problems) definition.Problems {
 	return problems
 }
 
-// imported returns the name under which a definition is loaded. The name stays in the same folder, because the
+// importName returns the name under which a definition is loaded. The name stays in the same folder, because the
 // scripts of models are relative to it.
-func imported(name string) string { return name + " (imported)" }
+func importName(name string) string { return name + " (imported)" }
 
 // Parse returns the dialect of a name. Its error lists all dialects.
 func Parse(name string) (Dialect, error) {

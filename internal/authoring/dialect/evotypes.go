@@ -115,7 +115,7 @@ func (r *evoReader) schema(a *agent, p pair) {
 	for _, p := range v.pairs() {
 		required = append(required, p.key)
 	}
-	a.set("output_schema", object{{key: "type", value: "object"}, {key: "properties", value: copied(v)},
+	a.set("output_schema", object{{key: "type", value: "object"}, {key: "properties", value: copyOf(v)},
 		{key: "required", value: required}}, v)
 	r.changed(v.at(), a.was, "output_schema", "output_schema",
 		"its fields are the properties of a JSON Schema, all of them required")

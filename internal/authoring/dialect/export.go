@@ -246,9 +246,9 @@ func contents(c llmagent.ContextConfig) (text string, exact bool) {
 func (e *exporter) loop(a *definition.Agent, in inheritance, out object, file string) bool {
 	l := a.Loop
 	if l.Goal != "" {
-		in.purpose = joined(in.purpose, "The goal: "+l.Goal)
+		in.purpose = joinTexts(in.purpose, "The goal: "+l.Goal)
 	}
-	in.purpose = joined(in.purpose, l.Instructions)
+	in.purpose = joinTexts(in.purpose, l.Instructions)
 	if l.Goal != "" || l.Instructions != "" {
 		e.changed(at(a, "goal"), a.Name, "goal, instructions", "instruction",
 			"ADK's loops have none; they follow the instruction of each agent in it")
@@ -351,7 +351,7 @@ func (e *exporter) llm(a *definition.Agent, in inheritance, out object) object {
 	if m := e.model(a, in.model); m != "" {
 		add("model", m)
 	}
-	add("instruction", e.instruction(a, joined(l.Instructions, in.purpose)))
+	add("instruction", e.instruction(a, joinTexts(l.Instructions, in.purpose)))
 	e.mapped(at(a, "instructions"), a.Name, "instructions", "instruction")
 	if a.OutputKey != "" {
 		key := adkKey(a.OutputKey)

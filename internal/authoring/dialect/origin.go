@@ -126,7 +126,7 @@ func (i *importer) word(p *definition.Problem, s spot) (word string, nth int) {
 	if p.Line == s.line && p.Column == s.column {
 		return "", 0
 	}
-	made := i.texts[imported(i.report.File)]
+	made := i.texts[importName(i.report.File)]
 	from, to := made.Offset(s.line, s.column), made.Offset(p.Line, p.Column)
 	rest := strings.TrimLeft(made.Text[to:], "{#^/& ")
 	end := strings.IndexFunc(rest, func(r rune) bool {

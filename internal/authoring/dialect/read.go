@@ -328,7 +328,7 @@ func (u *unread) walk(v value, agent, path string) {
 	for _, p := range v.pairs() {
 		// In block style the first key of a map has the same place as the map.
 		told := u.told[p.at] || u.told[p.value.at()] && (!p.value.isMap() || p.value.Style&yaml.FlowStyle != 0)
-		switch full := dotted(path, p.key); {
+		switch full := dot(path, p.key); {
 		case told, u.reads.whole[p.value.Node]:
 		case asked[p.key]:
 			u.walk(p.value, agent, full)
@@ -349,13 +349,13 @@ func (u *unread) twice(v value, agent, path string) {
 	for n := 0; n < len(v.Content); n += 2 {
 		k := value{Node: v.Content[n], file: v.file}.deref()
 		if k.isScalar() && k.ShortTag() != "!!merge" && before[k.Value] {
-			u.fail(k.at(), agent, dotted(path, k.Value), "the field %q is given twice", dotted(path, k.Value)).Advice = "take one of them away"
+			u.fail(k.at(), agent, dot(path, k.Value), "the field %q is given twice", dot(path, k.Value)).Advice = "take one of them away"
 		}
 		before[k.Value] = true
 	}
 }
 
-func dotted(path, key string) string {
+func dot(path, key string) string {
 	if path == "" {
 		return key
 	}

@@ -279,7 +279,7 @@ func (r *robomotionReader) llm(a *agent, n *robomotionNode) {
 	}
 	for _, l := range []string{"temperature", "max tokens"} {
 		if p, ok := n.get(l); ok {
-			r.carry(a, p.pair, strings.ReplaceAll(l, " ", "_"), copied(p.value))
+			r.carry(a, p.pair, strings.ReplaceAll(l, " ", "_"), copyOf(p.value))
 		}
 	}
 	for _, gone := range []struct{ label, advice, why string }{

@@ -34,7 +34,7 @@ func (r *robomotionReader) parseSDK(file string, data []byte) (value, bool) {
 			return value{}, false
 		}
 		if call == "edge" {
-			edges = append(edges, collected(yaml.SequenceNode, at, args))
+			edges = append(edges, collection(yaml.SequenceNode, at, args))
 			continue
 		}
 		if len(args) < 3 || len(args) > 4 || args[0].Kind != yaml.ScalarNode {
@@ -42,23 +42,23 @@ func (r *robomotionReader) parseSDK(file string, data []byte) (value, bool) {
 			return value{}, false
 		}
 		if call == "then" && last != "" {
-			edges = append(edges, collected(yaml.SequenceNode, at, []*yaml.Node{node(last), node(0), args[0], node(0)}))
+			edges = append(edges, collection(yaml.SequenceNode, at, []*yaml.Node{node(last), node(0), args[0], node(0)}))
 		}
 		last = args[0].Value
 		fields := []*yaml.Node{node("id"), args[0], node("type"), args[1], node("name"), args[2]}
 		if len(args) == 4 {
 			fields = append(fields, node("properties"), args[3])
 		}
-		nodes = append(nodes, collected(yaml.MappingNode, at, fields))
+		nodes = append(nodes, collection(yaml.MappingNode, at, fields))
 	}
-	all := collected(yaml.MappingNode, place{File: file, Line: 1, Column: 1}, []*yaml.Node{
-		node("nodes"), collected(yaml.SequenceNode, place{}, nodes), node("edges"), collected(yaml.SequenceNode, place{}, edges),
+	all := collection(yaml.MappingNode, place{File: file, Line: 1, Column: 1}, []*yaml.Node{
+		node("nodes"), collection(yaml.SequenceNode, place{}, nodes), node("edges"), collection(yaml.SequenceNode, place{}, edges),
 	})
 	return r.taken(r.texts[file], all, source.Take(r.texts[file], all, &r.importer.nodes))
 }
 
-// collected returns a map or a list with a place.
-func collected(kind yaml.Kind, at place, content []*yaml.Node) *yaml.Node {
+// collection returns a map or a list with a place.
+func collection(kind yaml.Kind, at place, content []*yaml.Node) *yaml.Node {
 	tag := "!!seq"
 	if kind == yaml.MappingNode {
 		tag = "!!map"
@@ -235,7 +235,7 @@ func (s *sdkScanner) plain(depth int) (*yaml.Node, bool) {
 		return s.joined()
 	case s.take('['):
 		items, ok := s.list(']', depth)
-		return collected(yaml.SequenceNode, place{}, items), ok
+		return collection(yaml.SequenceNode, place{}, items), ok
 	case s.take('{'):
 		return s.object(depth)
 	case s.tok == '-' || s.tok == scanner.Int || s.tok == scanner.Float:
@@ -262,7 +262,7 @@ func (s *sdkScanner) plain(depth int) (*yaml.Node, bool) {
 	if len(args) == 1 {
 		inner = args[0]
 	}
-	return collected(yaml.MappingNode, place{}, []*yaml.Node{node("scope"), node(word), node("name"), inner}), true
+	return collection(yaml.MappingNode, place{}, []*yaml.Node{node("scope"), node(word), node("name"), inner}), true
 }
 
 func (s *sdkScanner) number() (*yaml.Node, bool) {
@@ -294,7 +294,7 @@ func (s *sdkScanner) joined() (*yaml.Node, bool) {
 }
 
 func (s *sdkScanner) object(depth int) (*yaml.Node, bool) {
-	n := collected(yaml.MappingNode, place{}, nil)
+	n := collection(yaml.MappingNode, place{}, nil)
 	for !s.take('}') {
 		k := node(s.word)
 		k.Line, k.Column = s.line, s.column

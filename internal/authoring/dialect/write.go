@@ -131,8 +131,8 @@ func write(n *yaml.Node, comment string) (text []byte, read *yaml.Node, err erro
 	return e.Bytes(), read, nil
 }
 
-// copied copies a value of the imported file without its YAML style.
-func copied(v value) any { return v.copied("", copiedScalar) }
+// copyOf copies a value of the imported file without its YAML style.
+func copyOf(v value) any { return v.copied("", copiedScalar) }
 
 // copied copies a value. scalar copies each value that is no map and no list, and gets the name of the field around it.
 func (v value) copied(name string, scalar func(name string, v value) any) any {

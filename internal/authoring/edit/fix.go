@@ -30,7 +30,7 @@ func (e *Editor) Fix(agent, field, value string) error {
 		}
 		switch short := shorthand[names[i]]; {
 		case p.node == nil, p.node.Kind == yaml.ScalarNode && short == "":
-			return e.Set(at, YAML(nested(names[i+1:], value)))
+			return e.Set(at, YAML(nest(names[i+1:], value)))
 		case p.node.Kind == yaml.ScalarNode:
 			old := short + ": " + newPen(e.sheet).scalar(p.node, 0, manner{flow: true})
 			if err := e.Set(at, YAML("{"+old+"}")); err != nil {
@@ -48,12 +48,12 @@ func Shorthand(field string) string { return shorthand[field] }
 
 var shorthand = map[string]string{"score": "key", "judge": "step", "retry": "attempts", "request_retry": "attempts"}
 
-// nested is a value in maps, on one line.
-func nested(names []string, value string) string {
+// nest is a value in maps, on one line.
+func nest(names []string, value string) string {
 	if len(names) == 0 {
 		return value
 	}
-	return "{" + names[0] + ": " + nested(names[1:], value) + "}"
+	return "{" + names[0] + ": " + nest(names[1:], value) + "}"
 }
 
 // Append adds lines to the end of a text field of an agent, such as instructions. It creates a missing field with

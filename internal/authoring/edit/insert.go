@@ -35,7 +35,7 @@ func (s *sheet) insert(list string, index int, v newValue, quotes bool) (attempt
 		return attempt{}, s.fail(c, "there is no index %d in a list of %d", index, len(c.Content))
 	}
 	if !v.asIs {
-		ordered(v.node, append(slices.Clone(p.hops), hop{at: index}))
+		orderNode(v.node, append(slices.Clone(p.hops), hop{at: index}))
 	}
 	if len(c.Content) == 0 {
 		alone, err := v.listed()

@@ -102,7 +102,7 @@ func foldedRows(body string, there []string) []string {
 				out = append(out, "")
 			}
 		default:
-			out = append(out, wrapped(text, width)...)
+			out = append(out, wrap(text, width)...)
 		}
 	}
 	return out
@@ -111,8 +111,8 @@ func foldedRows(body string, there []string) []string {
 // stays reports whether the breaks around a line stay: it is empty, or indented.
 func stays(line string) bool { return line == "" || line[0] == ' ' || line[0] == '\t' }
 
-// wrapped breaks a text at single spaces; not at all if there is no width.
-func wrapped(text string, width int) []string {
+// wrap breaks a text at single spaces; not at all if there is no width.
+func wrap(text string, width int) []string {
 	if width == 0 {
 		return []string{text}
 	}

@@ -88,7 +88,7 @@ func (m *merger) fields(path string, is, want *yaml.Node) error {
 
 // items makes the values of a list those of another one.
 func (m *merger) items(path string, is, want *yaml.Node) error {
-	now, names := called(is), called(want) // now is what is in the list while it is edited
+	now, names := entryNames(is), entryNames(want) // now is what is in the list while it is edited
 	for i, c := range want.Content {
 		at := path + hop{at: i}.in(path)
 		j := i
@@ -122,9 +122,9 @@ func (m *merger) items(path string, is, want *yaml.Node) error {
 	return nil
 }
 
-// called gives the values of a list names to know them by: their name, or what they
+// entryNames gives the values of a list names to know them by: their name, or what they
 // are, and a number for what is there again.
-func called(list *yaml.Node) []string {
+func entryNames(list *yaml.Node) []string {
 	var names []string
 	seen := make(map[string]int)
 	for _, c := range list.Content {

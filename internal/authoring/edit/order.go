@@ -12,20 +12,20 @@ import (
 )
 
 // Order puts the fields of an agent, and of the agents in it, in the order in which people write them.
-func Order(agent *yaml.Node) { ordered(agent, nil) }
+func Order(agent *yaml.Node) { orderNode(agent, nil) }
 
-// ordered puts the fields of the value at a path in order.
-func ordered(n *yaml.Node, path []hop) {
+// orderNode puts the fields of the value at a path in order.
+func orderNode(n *yaml.Node, path []hop) {
 	if n.Kind != yaml.MappingNode {
 		if n.Kind == yaml.SequenceNode {
 			for i, c := range n.Content {
-				ordered(c, append(slices.Clone(path), hop{at: i}))
+				orderNode(c, append(slices.Clone(path), hop{at: i}))
 			}
 		}
 		return
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		ordered(n.Content[i+1], append(slices.Clone(path), hop{key: n.Content[i].Value, keyed: true}))
+		orderNode(n.Content[i+1], append(slices.Clone(path), hop{key: n.Content[i].Value, keyed: true}))
 	}
 	order := fieldOrder(path)
 	if order == nil {

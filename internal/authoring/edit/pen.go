@@ -162,18 +162,18 @@ func (p pen) scalar(n *yaml.Node, column int, m manner) string {
 	}
 	switch {
 	case p.json || m.style&yaml.DoubleQuotedStyle != 0:
-	case m.style&yaml.SingleQuotedStyle != 0 && inked(n.Value):
+	case m.style&yaml.SingleQuotedStyle != 0 && hasInk(n.Value):
 		return "'" + strings.ReplaceAll(n.Value, "'", "''") + "'"
 	case bare(n.Value, m.flow):
 		return n.Value
-	case strings.ContainsAny(n.Value, "\"\\") && inked(n.Value) && !strings.Contains(n.Value, "'"):
+	case strings.ContainsAny(n.Value, "\"\\") && hasInk(n.Value) && !strings.Contains(n.Value, "'"):
 		return "'" + n.Value + "'" // where escapes would stand in double quotes
 	}
 	return quotedText(n.Value)
 }
 
-// inked reports whether a text shows as it is, on one line.
-func inked(s string) bool {
+// hasInk reports whether a text shows as it is, on one line.
+func hasInk(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool {
 		return r != ' ' && !unicode.IsGraphic(r) || r > 0x7f && unicode.IsSpace(r) || r == 0xfeff
 	})
@@ -188,7 +188,7 @@ var reserved = map[string]bool{
 // it cannot.
 func bare(s string, flow bool) bool {
 	switch {
-	case s == "" || strings.TrimSpace(s) != s || !inked(s) || strings.IndexByte("-?:,[]{}#&*!|>'\"%@`=~<", s[0]) >= 0:
+	case s == "" || strings.TrimSpace(s) != s || !hasInk(s) || strings.IndexByte("-?:,[]{}#&*!|>'\"%@`=~<", s[0]) >= 0:
 		return false
 	case strings.Contains(s, ": ") || strings.HasSuffix(s, ":") || strings.ContainsAny(s, "#{}[]") ||
 		strings.HasPrefix(s, "..."):

@@ -39,7 +39,7 @@ func (s *sheet) set(path string, g newValue, quotes bool) (attempt, error) {
 		return attempt{}, err
 	}
 	if !g.asIs {
-		ordered(g.node, p.hops)
+		orderNode(g.node, p.hops)
 	}
 	if len(p.hops) == 0 {
 		return s.begin(g)

@@ -68,8 +68,8 @@ func (s *sheet) namings() []naming {
 	return w.all
 }
 
-// resolved follows an alias.
-func resolved(n naming) naming {
+// resolve follows an alias.
+func resolve(n naming) naming {
 	if n.node.Anchor != "" || n.node.Kind == yaml.AliasNode {
 		if n.shared == nil {
 			n.shared = n.node
@@ -81,7 +81,7 @@ func resolved(n naming) naming {
 
 // fields lists the fields of a map.
 func (n naming) fields() (all []namingField) {
-	n = resolved(n)
+	n = resolve(n)
 	for _, p := range source.Pairs(n.node) {
 		shared := n.shared
 		if p.Merged != nil {
@@ -95,7 +95,7 @@ func (n naming) fields() (all []namingField) {
 
 // items lists the values in a list.
 func (n naming) items() (all []naming) {
-	n = resolved(n)
+	n = resolve(n)
 	if n.node.Kind != yaml.SequenceNode {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (n naming) items() (all []naming) {
 
 // note adds a scalar.
 func (w *namings) note(n naming, r role) {
-	if n = resolved(n); r != roleNone && n.node.Kind == yaml.ScalarNode && !source.IsNull(n.node) {
+	if n = resolve(n); r != roleNone && n.node.Kind == yaml.ScalarNode && !source.IsNull(n.node) {
 		n.role = r
 		w.all = append(w.all, n)
 	}

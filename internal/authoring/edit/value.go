@@ -42,7 +42,7 @@ func give(value any) (g newValue, err error) {
 	case YAML:
 		return fragment(v)
 	case *yaml.Node:
-		n := copied(v)
+		n := copyNode(v)
 		return newValue{node: n, asIs: true}, plainValue(n)
 	}
 	n := new(yaml.Node)
@@ -55,11 +55,11 @@ func give(value any) (g newValue, err error) {
 	return newValue{node: n}, plainValue(n)
 }
 
-func copied(n *yaml.Node) *yaml.Node {
+func copyNode(n *yaml.Node) *yaml.Node {
 	out := *n
 	out.Content = make([]*yaml.Node, len(n.Content))
 	for i, c := range n.Content {
-		out.Content[i] = copied(c)
+		out.Content[i] = copyNode(c)
 	}
 	return &out
 }
@@ -101,7 +101,7 @@ func fragment(text YAML) (newValue, error) {
 	if err := s.alone(s.root); err != nil {
 		return newValue{}, fmt.Errorf("the value: %v", err)
 	}
-	if err := untagged(s.root); err != nil {
+	if err := untag(s.root); err != nil {
 		return newValue{}, err
 	}
 	g := newValue{node: s.root, asIs: true}
@@ -111,12 +111,12 @@ func fragment(text YAML) (newValue, error) {
 	return g, nil
 }
 
-func untagged(n *yaml.Node) error {
+func untag(n *yaml.Node) error {
 	if n.Style&yaml.TaggedStyle != 0 {
 		return fmt.Errorf("the value has the tag %s: leave it out", brief.Printable(n.ShortTag()))
 	}
 	for _, c := range n.Content {
-		if err := untagged(c); err != nil {
+		if err := untag(c); err != nil {
 			return err
 		}
 	}
@@ -125,17 +125,17 @@ func untagged(n *yaml.Node) error {
 
 var errComments = errors.New("the value has comments, which cannot be written on one line; remove them")
 
-// commented reports whether there are comments with a value.
-func commented(n *yaml.Node) bool {
+// hasComment reports whether there are comments with a value.
+func hasComment(n *yaml.Node) bool {
 	return n.HeadComment != "" || n.LineComment != "" || n.FootComment != "" ||
-		slices.ContainsFunc(n.Content, commented)
+		slices.ContainsFunc(n.Content, hasComment)
 }
 
 // text writes the value behind a key or a dash at a column. Head is what belongs above
 // the line of the dash.
 func (g newValue) text(p pen, column int, dash bool, m manner) (head, text string, err error) {
 	if g.sheet == nil || m.flow || p.json {
-		if commented(g.node) {
+		if hasComment(g.node) {
 			return "", "", errComments
 		}
 		if g.node.Kind == yaml.ScalarNode && m.style&blockStyle == 0 && g.node.Style != 0 {

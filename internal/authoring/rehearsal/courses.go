@@ -310,10 +310,10 @@ func (sim *simulator) amount(errors float64) string {
 	if sim.plan.Score.LowerIsBetter {
 		errors = -errors
 	}
-	return signed(errors*sim.off, sim.relative)
+	return withSign(errors*sim.off, sim.relative)
 }
 
-func signed(f float64, relative bool) string {
+func withSign(f float64, relative bool) string {
 	sign, unit := "+", ""
 	if f < 0 {
 		sign = "-"
@@ -340,7 +340,7 @@ func (c *Simulation) Format(w io.Writer) error {
 		answer = "a comparison"
 	}
 	fmt.Fprintf(b, "  %s, up to %d iterations, %s, if %s is off by ± %s\n", c.Loop, c.Iterations, judge, answer,
-		signed(c.Error, c.Relative)[1:])
+		withSign(c.Error, c.Relative)[1:])
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "    course\tversions\tstopped early\titerations\thands back, of a full run")
 	for _, row := range c.Courses {
@@ -359,7 +359,7 @@ func (c *Simulation) result(row SimulatedCourse) string {
 	case row.HandedBack != nil:
 		return fmt.Sprintf("%.0f%%", 100**row.HandedBack)
 	case row.Gain < 0:
-		return "nothing to gain; " + signed(row.Gain, c.Relative)[1:] + " worse than the first"
+		return "nothing to gain; " + withSign(row.Gain, c.Relative)[1:] + " worse than the first"
 	}
 	return "nothing to gain"
 }

@@ -72,7 +72,7 @@ func (s *bench) exitNotPermitted(ctx context.Context) ([]Finding, error) {
 			}
 			found = append(found, f)
 		}
-		all = append(all, grouped(found)...)
+		all = append(all, group(found)...)
 	}
 	return all, nil
 }
@@ -131,8 +131,8 @@ func (s *bench) decides(l *definition.Agent) *definition.Agent {
 	return last
 }
 
-// grouped merges findings that differ only in the agent.
-func grouped(all []Finding) []Finding {
+// group merges findings that differ only in the agent.
+func group(all []Finding) []Finding {
 	var out []Finding
 	for _, f := range all {
 		i := slices.IndexFunc(out, func(o Finding) bool {

@@ -35,7 +35,7 @@ func (s *bench) stepHung(ctx context.Context) ([]Finding, error) {
 	if len(found) == 0 {
 		return []Finding{{Status: Spared, Detail: "no step asks a model, runs a program or waits for a person"}}, nil
 	}
-	return grouped(found), nil
+	return group(found), nil
 }
 
 func (s *bench) hung(a *definition.Agent, t *stage.Take) Finding {

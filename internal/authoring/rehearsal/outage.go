@@ -46,7 +46,7 @@ func (s *bench) providerHiccup(ctx context.Context) ([]Finding, error) {
 		}
 		found = append(found, f)
 	}
-	return grouped(found), nil
+	return group(found), nil
 }
 
 func (s *bench) hiccup(ctx context.Context, a *definition.Agent) (Finding, error) {

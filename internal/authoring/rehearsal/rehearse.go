@@ -54,7 +54,7 @@ func Run(ctx context.Context, def *definition.Definition, cfg Config) (*Report, 
 	script := cmp.Or(cfg.Script, new(scripted.Script)).Answers
 	s := &bench{Stage: &stage.Stage{Cast: study.NewCast(def), Input: cfg.Input, StepTime: cfg.StepTime,
 		Script: script, Agent: cfg.Agent}, cfg: cfg}
-	rep := &Report{Name: def.Name, Seed: cfg.Seed, StepTime: cfg.StepTime, StandIns: replaced(s.Cast),
+	rep := &Report{Name: def.Name, Seed: cfg.Seed, StepTime: cfg.StepTime, StandIns: standIns(s.Cast),
 		Endings: []Ending{}, Findings: []Finding{}}
 	var err error
 	if s.State, rep.Notes, err = s.initial(); err != nil {
@@ -126,8 +126,8 @@ var madeUp = map[definition.InputType]string{
 	definition.InputNumber: "1", definition.InputBool: "true", definition.InputList: "[1]", definition.InputMap: "{}",
 }
 
-// replaced lists the agents and tools that a rehearsal does not run.
-func replaced(c *study.Cast) []StandIn {
+// standIns lists the agents and tools that a rehearsal does not run.
+func standIns(c *study.Cast) []StandIn {
 	all := []StandIn{}
 	for a := range c.Def.Root.All {
 		if len(a.Callbacks) > 0 {

@@ -72,7 +72,7 @@ func (s *bench) judgeSlow(f *Finding, l *definition.Agent) {
 	got := sim.hasty()
 	f.Stop = got.stop
 	f.Detail = fmt.Sprintf("each version is better by %s, half of what an answer of the judge is off by: ",
-		signed(slow*sim.off, sim.relative)[1:])
+		withSign(slow*sim.off, sim.relative)[1:])
 	if got.ended == 0 {
 		f.Detail += fmt.Sprintf("none of %d runs converges early", noiseRuns)
 	} else {

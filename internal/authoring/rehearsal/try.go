@@ -93,7 +93,7 @@ func Try(ctx context.Context, def *definition.Definition, cfg TryConfig) (*Tried
 	s := &bench{Stage: &stage.Stage{Cast: study.NewCast(def), Input: cfg.Input,
 		StepTime: cmp.Or(cfg.StepTime, DefaultStepTime)}, cfg: Config{Values: cfg.Values}}
 	s.Over = func() bool { return ctx.Err() != nil }
-	out := &Tried{Course: cfg.Course, Loops: []TriedLoop{}, StandIns: replaced(s.Cast), StepTime: s.StepTime}
+	out := &Tried{Course: cfg.Course, Loops: []TriedLoop{}, StandIns: standIns(s.Cast), StepTime: s.StepTime}
 	var err error
 	if s.State, out.Notes, err = s.initial(); err != nil {
 		return nil, err

@@ -246,7 +246,7 @@ func (f *Fold) rolledBack(ev *session.Event) []string {
 	if err := ev.Mark.Decode(&back); err != nil {
 		return []string{err.Error()}
 	}
-	return []string{indent(ev) + prefix(ev) + fmt.Sprintf("Undone: iteration %d; %s", back.Iteration, restored(back.To))}
+	return []string{indent(ev) + prefix(ev) + fmt.Sprintf("Undone: iteration %d; %s", back.Iteration, restoredText(back.To))}
 }
 
 // legStarted reports that the loop has converged and goes on in another way.
@@ -257,11 +257,11 @@ func (f *Fold) legStarted(ev *session.Event) []string {
 	}
 	return []string{
 		indent(ev) + prefix(ev) + brief.Line(leg.Reason, lineText),
-		indent(ev) + prefix(ev) + fmt.Sprintf("Leg %d: %s; %s", leg.Leg, brief.Line(leg.Does, lineText), restored(leg.To)),
+		indent(ev) + prefix(ev) + fmt.Sprintf("Leg %d: %s; %s", leg.Leg, brief.Line(leg.Does, lineText), restoredText(leg.To)),
 	}
 }
 
-func restored(to int) string {
+func restoredText(to int) string {
 	if to > 0 {
 		return fmt.Sprintf("the state is that of iteration %d", to)
 	}

@@ -357,12 +357,12 @@ func (l *Live) finish(s *Step, ev *session.Event, now time.Duration) {
 		s.Cached = o.Cached
 		l.outcome(ev.Address, &o, fin.Canceled)
 	}
-	s.own.Add(recorded(fin.Usage))
+	s.own.Add(recordedUsage(fin.Usage))
 	s.live = Usage{}
 }
 
-// recorded returns the usage in a mark.
-func recorded(data json.RawMessage) Usage {
+// recordedUsage returns the usage in a mark.
+func recordedUsage(data json.RawMessage) Usage {
 	var u struct {
 		Usage
 		Cost  *float64 `json:"cost"`

@@ -63,7 +63,7 @@ func (r *Resources) Add(ev *session.Event) {
 	if root := ev.Address.Parent(); ev.Mark != nil && ev.Mark.Kind == mark.KindStepFinished && root != "" && root.Parent() == "" {
 		var fin mark.StepFinished
 		if ev.Mark.Decode(&fin) == nil {
-			r.spent.Add(recorded(fin.Usage))
+			r.spent.Add(recordedUsage(fin.Usage))
 		}
 	}
 	if ev.Mark == nil || strings.Contains(string(ev.Address), "[") {
@@ -76,7 +76,7 @@ func (r *Resources) Add(ev *session.Event) {
 		}
 		var fin mark.StepFinished
 		if ev.Mark.Decode(&fin) == nil {
-			r.Usage.Add(recorded(fin.Usage))
+			r.Usage.Add(recordedUsage(fin.Usage))
 		}
 	case mark.KindIterationFinished:
 		var it loop.IterationRecord

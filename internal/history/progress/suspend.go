@@ -70,11 +70,11 @@ func (s *Step) suspend() (waits bool) {
 	for _, c := range s.Steps {
 		waits = c.suspend() || waits
 	}
-	s.Status = suspended(waits)
+	s.Status = suspendedStatus(waits)
 	return waits
 }
 
-func suspended(waits bool) Status {
+func suspendedStatus(waits bool) Status {
 	if waits {
 		return StatusWaiting
 	}
@@ -96,7 +96,7 @@ func (l *Loop) suspend() (waits bool) {
 			}
 			asked = c.suspend() || asked
 		}
-		it.Status = suspended(asked)
+		it.Status = suspendedStatus(asked)
 		waits = waits || asked
 	}
 	if f := l.Finalizer; f != nil {

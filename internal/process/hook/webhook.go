@@ -57,7 +57,7 @@ func NewWebhook(cfg WebhookConfig) (*Hook, error) {
 		return nil, err
 	}
 	w := &webhook{url: u.String(), veto: cfg.Veto, client: &http.Client{}}
-	name := "webhook " + shown(u)
+	name := "webhook " + displayURL(u)
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -108,9 +108,9 @@ func signer(secret string) (*standardwebhooks.Webhook, error) {
 	return standardwebhooks.NewWebhookRaw(key)
 }
 
-// shown returns an address without the parts that may be secret. With many services the path is
+// displayURL returns an address without the parts that may be secret. With many services the path is
 // secret, from its first segment (/bot123:abc/sendMessage) to its last.
-func shown(u *url.URL) string {
+func displayURL(u *url.URL) string {
 	where := (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
 	if strings.Trim(u.Path, "/") != "" {
 		where += "/…"
@@ -124,7 +124,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 		return http.ErrUseLastResponse // its status is the answer then, and no good one
 	case credential.Left(req, via):
 		return fmt.Errorf("it redirects to another server, %s, which is not followed; use that address if it is right",
-			shown(req.URL))
+			displayURL(req.URL))
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ var (
 )
 
 // families has the interpreters by their bare names.
-var families = named(map[*family]string{
+var families = byName(map[*family]string{
 	shells:  "sh bash rbash dash ash zsh ksh ksh93 rksh mksh lksh pdksh oksh yash fish csh tcsh",
 	pythons: "python pypy ipython",
 	languages: "perl ruby jruby irb node nodejs deno bun lua luajit tclsh wish expect rscript groovy julia osascript " +
@@ -50,7 +50,7 @@ var families = named(map[*family]string{
 	databases: "sqlite3 duckdb",
 })
 
-func named(lists map[*family]string) map[string]*family {
+func byName(lists map[*family]string) map[string]*family {
 	all := make(map[string]*family)
 	for f, names := range lists {
 		for name := range strings.FieldsSeq(names) {

@@ -23,7 +23,7 @@ func Clock(d time.Duration) string {
 	case ms < time.Second:
 		return fmt.Sprintf("%dms", ms.Milliseconds())
 	case d.Round(100*time.Millisecond) < 10*time.Second:
-		return grouped(decimals(d.Seconds(), 1)) + "s"
+		return groupedFigure(decimals(d.Seconds(), 1)) + "s"
 	case second < time.Minute:
 		return fmt.Sprintf("%ds", second/time.Second)
 	case second%time.Minute == 0 && second < time.Hour:
@@ -60,13 +60,13 @@ func Number(f float64, bits int) string {
 // number that it is not: 7.997, 12,346, 7.99996.
 func Score(f float64) string {
 	if math.Abs(f) >= 1000 {
-		return grouped(decimals(f, 0))
+		return groupedFigure(decimals(f, 0))
 	}
 	short := Digits(f, 4)
 	if short == math.Trunc(short) && short != f {
 		short = Digits(f, 6)
 	}
-	return grouped(short)
+	return groupedFigure(short)
 }
 
 // Signed writes a change of a score: +1.6, -0.3, +0.
@@ -83,9 +83,9 @@ func OffBy(e float64) string {
 	case e == 0:
 		return ""
 	case e >= 100:
-		return " ± " + grouped(decimals(e, 0))
+		return " ± " + groupedFigure(decimals(e, 0))
 	}
-	return " ± " + grouped(Digits(e, 2))
+	return " ± " + groupedFigure(Digits(e, 2))
 }
 
 // Odds returns a share of at least a half as people say it: 0.76 is 3 in 4.
@@ -109,13 +109,13 @@ func Money(f float64) string {
 	default:
 		f = Digits(f, 3)
 	}
-	text := grouped(f)
+	text := groupedFigure(f)
 	whole, part, _ := strings.Cut(text, ".")
 	return whole + "." + part + strings.Repeat("0", max(0, 2-len(part)))
 }
 
 // Percent writes a share of 1 in percent, without decimals: 62%.
-func Percent(share float64) string { return grouped(decimals(100*share, 0)) + "%" }
+func Percent(share float64) string { return groupedFigure(decimals(100*share, 0)) + "%" }
 
 // Size writes a number of bytes: 950B, 1.2kB, 3.0MB.
 func Size(n int64) string {
@@ -176,8 +176,8 @@ func nearest(f float64, most func(exponent int) int) float64 {
 	return short
 }
 
-// grouped writes a number with all its digits, without an exponent, and with a comma before each three digits of its whole part.
-func grouped(f float64) string { return group(strconv.FormatFloat(f+0, 'f', -1, 64)) } // -0+0 is 0
+// groupedFigure writes a number with all its digits, without an exponent, and with a comma before each three digits of its whole part.
+func groupedFigure(f float64) string { return group(strconv.FormatFloat(f+0, 'f', -1, 64)) } // -0+0 is 0
 
 func group(text string) string {
 	whole, part, found := strings.Cut(text, ".")

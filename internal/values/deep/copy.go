@@ -18,14 +18,14 @@ func Copy[T any](v T, shared ...reflect.Type) T {
 		own, _ := plain(state, 0).(T)
 		return own
 	}
-	own, _ := copied(reflect.ValueOf(&v).Elem(), shared, 0).Interface().(T)
+	own, _ := copyValue(reflect.ValueOf(&v).Elem(), shared, 0).Interface().(T)
 	return own
 }
 
 // deepest limits the copy of a value that contains itself: what is deeper is shared.
 const deepest = 1000
 
-func copied(v reflect.Value, shared []reflect.Type, depth int) reflect.Value {
+func copyValue(v reflect.Value, shared []reflect.Type, depth int) reflect.Value {
 	t := v.Type()
 	if depth++; depth > deepest {
 		return v
@@ -36,7 +36,7 @@ func copied(v reflect.Value, shared []reflect.Type, depth int) reflect.Value {
 			return v
 		}
 		own := reflect.New(t.Elem())
-		own.Elem().Set(copied(v.Elem(), shared, depth))
+		own.Elem().Set(copyValue(v.Elem(), shared, depth))
 		return own
 	case reflect.Slice:
 		if v.IsNil() || t.Elem().Kind() == reflect.Uint8 {
@@ -44,7 +44,7 @@ func copied(v reflect.Value, shared []reflect.Type, depth int) reflect.Value {
 		}
 		own := reflect.MakeSlice(t, v.Len(), v.Len())
 		for i := range v.Len() {
-			own.Index(i).Set(copied(v.Index(i), shared, depth))
+			own.Index(i).Set(copyValue(v.Index(i), shared, depth))
 		}
 		return own
 	case reflect.Map:
@@ -53,7 +53,7 @@ func copied(v reflect.Value, shared []reflect.Type, depth int) reflect.Value {
 		}
 		own := reflect.MakeMapWithSize(t, v.Len())
 		for key, value := range v.Seq2() {
-			own.SetMapIndex(key, copied(value, shared, depth))
+			own.SetMapIndex(key, copyValue(value, shared, depth))
 		}
 		return own
 	case reflect.Struct:
@@ -61,7 +61,7 @@ func copied(v reflect.Value, shared []reflect.Type, depth int) reflect.Value {
 		own.Set(v)
 		for _, field := range own.Fields() {
 			if field.CanSet() {
-				field.Set(copied(field, shared, depth))
+				field.Set(copyValue(field, shared, depth))
 			}
 		}
 		return own
@@ -74,7 +74,7 @@ func copied(v reflect.Value, shared []reflect.Type, depth int) reflect.Value {
 			return reflect.ValueOf(plain(elem, depth))
 		}
 		if kind := v.Elem().Kind(); kind == reflect.Map || kind == reflect.Slice {
-			return copied(v.Elem(), shared, depth)
+			return copyValue(v.Elem(), shared, depth)
 		}
 	}
 	return v
@@ -107,5 +107,5 @@ func plain(v any, depth int) any {
 	case nil, string, bool, float64, int64:
 		return v
 	}
-	return copied(reflect.ValueOf(&v).Elem(), nil, depth).Interface()
+	return copyValue(reflect.ValueOf(&v).Elem(), nil, depth).Interface()
 }

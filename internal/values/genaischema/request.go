@@ -72,7 +72,7 @@ func Answer(c *genai.GenerateContentConfig, form Form) (map[string]any, error) {
 	case own != nil:
 	case c.ResponseSchema != nil:
 		s := Of(c.ResponseSchema)
-		closed(s, form)
+		closeObject(s, form)
 		own = s
 	default:
 		return nil, nil
@@ -101,8 +101,8 @@ func members(v any) (map[string]any, error) {
 	return out, nil
 }
 
-// closed brings a schema and the schemas in it into a form.
-func closed(s *jsonschema.Schema, form Form) {
+// closeObject brings a schema and the schemas in it into a form.
+func closeObject(s *jsonschema.Schema, form Form) {
 	if s == nil {
 		return
 	}
@@ -116,12 +116,12 @@ func closed(s *jsonschema.Schema, form Form) {
 		s.MinItems, s.MaxItems, s.MinLength, s.MaxLength, s.MinProperties, s.MaxProperties = nil, nil, nil, nil, nil, nil
 		s.Minimum, s.Maximum, s.Pattern = nil, nil, ""
 	}
-	closed(s.Items, form)
+	closeObject(s.Items, form)
 	for _, sub := range s.AnyOf {
-		closed(sub, form)
+		closeObject(sub, form)
 	}
 	for _, sub := range s.Properties {
-		closed(sub, form)
+		closeObject(sub, form)
 	}
 }
 

@@ -43,8 +43,8 @@ func (k sessionKey) check() error {
 	return nil
 }
 
-// keyed gives an operation the session that its path names.
-func keyed(do func(http.ResponseWriter, *http.Request, sessionKey) error) func(http.ResponseWriter, *http.Request) error {
+// withKey gives an operation the session that its path names.
+func withKey(do func(http.ResponseWriter, *http.Request, sessionKey) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		k := sessionKey{r.PathValue("app"), r.PathValue("user"), r.PathValue("session")}
 		if err := k.check(); err != nil {

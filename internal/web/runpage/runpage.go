@@ -325,7 +325,7 @@ func (p *Page) Head(s Standing) *Head {
 		h.Sentence = &h.Loop.Outlook.Words
 	}
 	if over(h.Status) {
-		h.Where = where(t)
+		h.Where = spending(t)
 		if text := p.Watch.Fold.Answer(); text != "" {
 			h.Result = result(text, main)
 		}
@@ -413,7 +413,7 @@ func (p *Page) shown(h *Head, t *progress.Tree, main *progress.Step, lang prose.
 		}
 		h.Races = append(h.Races, stepOf(s, t.Now, lang))
 	}
-	for s := range nested(main) {
+	for s := range nestedSteps(main) {
 		inner := LoopOf(s, t, lang)
 		if n := len(h.Loops); n < mostLoops {
 			h.Loops = append(h.Loops, inner)
@@ -471,8 +471,8 @@ func overlap(steps []*progress.Step) bool {
 	return false
 }
 
-// nested yields the loops within the iterations that may still change.
-func nested(main *progress.Step) iter.Seq[*progress.Step] {
+// nestedSteps yields the loops within the iterations that may still change.
+func nestedSteps(main *progress.Step) iter.Seq[*progress.Step] {
 	return func(yield func(*progress.Step) bool) {
 		its := main.Loop.Iterations
 		for _, it := range its[max(0, len(its)-1):] {
@@ -508,8 +508,8 @@ func (p *Page) checkpoints(main *progress.Step) []Checkpoint {
 	return out
 }
 
-// where sums what each agent has taken, in the order in which they ran first.
-func where(t *progress.Tree) []Spent {
+// spending sums what each agent has taken, in the order in which they ran first.
+func spending(t *progress.Tree) []Spent {
 	var out []Spent
 	index := make(map[string]int)
 	var visit func(s *progress.Step)

@@ -29,7 +29,7 @@ type Endpoint struct {
 func NewEndpoint(baseURL, path string, header http.Header, client *http.Client) (*Endpoint, error) {
 	u, err := url.Parse(baseURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("the base URL%s is not an http URL", shown(u))
+		return nil, fmt.Errorf("the base URL%s is not an http URL", displayURL(u))
 	}
 	return &Endpoint{url: u.JoinPath(path), header: header, client: Client(client)}, nil
 }
@@ -104,9 +104,9 @@ func (x *Exchange) send(ctx context.Context, to *Endpoint, request any, accept s
 	return resp, nil
 }
 
-// shown returns an address for an error, with a blank before it and without secrets; empty if there
+// displayURL returns an address for an error, with a blank before it and without secrets; empty if there
 // is nothing to show.
-func shown(u *url.URL) string {
+func displayURL(u *url.URL) string {
 	if u == nil {
 		return ""
 	}

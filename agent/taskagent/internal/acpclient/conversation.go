@@ -46,7 +46,7 @@ func (t *Talk) enter(copies, loads bool) {
 			func(result json.RawMessage, failed *acp.RequestError) {
 				switch {
 				case t.isLost(failed):
-				case asked(t.prompts) != t.cfg.Asked:
+				case promptHash(t.prompts) != t.cfg.Asked:
 					t.anew("the program can load it but not copy it, and what it has loaded is not what belongs to the state: " +
 						"an iteration was rolled back or an attempt has failed, or the program leaves out a part")
 				default:
@@ -88,8 +88,8 @@ func (t *Talk) asks(text string) {
 	}
 }
 
-// asked returns the hash of the prompts of a conversation as text; "" if the prompts are not known.
-func asked(prompts hash.Hash) string {
+// promptHash returns the hash of the prompts of a conversation as text; "" if the prompts are not known.
+func promptHash(prompts hash.Hash) string {
 	if prompts == nil {
 		return ""
 	}

@@ -148,7 +148,7 @@ func (t *Talk) begun(result json.RawMessage, failed *acp.RequestError) {
 func (t *Talk) prompt() {
 	t.hello.Stop()
 	t.asks(t.cfg.Prompt)
-	t.report.Asked = asked(t.prompts)
+	t.report.Asked = promptHash(t.prompts)
 	t.call(acp.AgentMethodSessionPrompt, acp.PromptRequest{
 		SessionId: t.session, Prompt: []acp.ContentBlock{acp.TextBlock(t.cfg.Prompt)},
 	}, t.stopped)

@@ -46,7 +46,7 @@ func New(lines ...string) *Rules {
 					r.assigned = add(r.assigned, a.Name.Value+"="+value)
 				}
 			}
-			words := unwrapped(texts(call.Args))
+			words := unwrap(texts(call.Args))
 			if prefix := prefixOf(words); prefix != nil {
 				if !slices.ContainsFunc(r.prefixes, func(p []string) bool { return slices.Equal(p, prefix) }) {
 					r.prefixes = append(r.prefixes, prefix)
@@ -135,7 +135,7 @@ func (r *Rules) call(c *syntax.CallExpr, inside func(string) bool, depth int) bo
 			return false
 		}
 	}
-	words := unwrapped(texts(c.Args))
+	words := unwrap(texts(c.Args))
 	switch {
 	case len(words) == 0:
 		return false
@@ -269,8 +269,8 @@ func unquote(b *strings.Builder, text string, double bool) {
 	}
 }
 
-// unwrapped returns the words without a leading "timeout TIME", because that command runs the words after it.
-func unwrapped(words []string) []string {
+// unwrap returns the words without a leading "timeout TIME", because that command runs the words after it.
+func unwrap(words []string) []string {
 	if len(words) > 2 && words[0] == "timeout" && words[1] != "" && words[1][0] >= '0' && words[1][0] <= '9' {
 		return words[2:]
 	}

@@ -70,9 +70,9 @@ type Used struct {
 func (u *Used) add(v Used) {
 	u.Iterations += v.Iterations
 	u.Tokens += v.Tokens
-	u.Cost = rounded(u.Cost + v.Cost)
+	u.Cost = round(u.Cost + v.Cost)
 	u.Unpriced = u.Unpriced || v.Unpriced
-	u.CacheSaved = rounded(u.CacheSaved + v.CacheSaved)
+	u.CacheSaved = round(u.CacheSaved + v.CacheSaved)
 	u.Time += v.Time
 }
 
@@ -183,9 +183,9 @@ func (r *Recording) try(change func(*loop.Plan) (*loop.Plan, error)) Trial {
 	t.Stops, t.Reason, t.Best = res.Stop.Iteration, res.Stop.Reason, res.Stop.BestScore
 	t.Saved = Used{Iterations: res.SavedIterations, Tokens: res.SavedTokens, Unpriced: res.SavedCost == nil &&
 		res.SavedCalls > 0, Time: int64(res.SavedTime)}
-	t.Saved.CacheSaved = rounded(r.used().CacheSaved - res.Used.CacheSaved)
+	t.Saved.CacheSaved = round(r.used().CacheSaved - res.Used.CacheSaved)
 	if res.SavedCost != nil {
-		t.Saved.Cost = rounded(*res.SavedCost)
+		t.Saved.Cost = round(*res.SavedCost)
 	}
 	t.judge(plan, res.SavedSteps)
 	return t
@@ -205,7 +205,7 @@ func (t *Trial) judge(plan *loop.Plan, saved int) {
 		t.Verdict = VerdictLost
 		return
 	case t.BestWas != nil:
-		t.Loss = rounded(*t.BestWas - *t.Best)
+		t.Loss = round(*t.BestWas - *t.Best)
 		if lower {
 			t.Loss = -t.Loss
 		}
@@ -237,9 +237,9 @@ func (r *Recording) used() Used {
 			u.Time += int64(o.Finished.Sub(o.Started))
 		}
 	}
-	u.Cost, u.CacheSaved = rounded(u.Cost), rounded(u.CacheSaved)
+	u.Cost, u.CacheSaved = round(u.Cost), round(u.CacheSaved)
 	return u
 }
 
-// rounded removes the noise of floating point: nine decimals stay.
-func rounded(f float64) float64 { return math.Round(f*1e9) / 1e9 }
+// round removes the noise of floating point: nine decimals stay.
+func round(f float64) float64 { return math.Round(f*1e9) / 1e9 }

@@ -218,9 +218,9 @@ func (l *Level) readable(now *float64) float64 {
 		return *now
 	}
 	for _, size := range []float64{1, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6} {
-		v := rounded(math.Ceil(l.From/size) * size)
+		v := round(math.Ceil(l.From/size) * size)
 		if !has(v) {
-			v = rounded(v + size)
+			v = round(v + size)
 		}
 		if has(v) {
 			return v
@@ -319,7 +319,7 @@ func (r *Recording) candidates(field string) (all []float64) {
 		case "budget.tokens":
 			all = append(all, float64(used.InputTokens)/share)
 		case "budget.cost":
-			all = append(all, rounded(cost/share))
+			all = append(all, round(cost/share))
 		case "max_iterations", "score.patience", "no_progress.repeats", "max_consecutive_failures":
 			all = append(all, float64(o.Iteration))
 		}

@@ -209,7 +209,7 @@ func (d *Diagnosis) FindingsIn(lang Language) []Finding {
 			continue
 		}
 		for _, rule := range []func(*history, Language) (Finding, bool){
-			failures, doubtful, neverDone, timeouts, regression, noise, circles, refused, exitInWords, slow, contextGrowth,
+			failures, doubtful, neverDone, timeouts, regression, noise, circles, refusals, exitInWords, slow, contextGrowth,
 		} {
 			if f, ok := rule(h, lang); ok {
 				f.Loop = h.at

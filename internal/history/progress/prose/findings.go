@@ -302,7 +302,7 @@ func circles(h *history, in Language) (f Finding, ok bool) {
 }
 
 // refused: somebody wanted to leave and might not.
-func refused(h *history, in Language) (f Finding, ok bool) {
+func refusals(h *history, in Language) (f Finding, ok bool) {
 	if h.stop.Refusals == 0 {
 		return f, false
 	}

@@ -181,7 +181,7 @@ func (s *Stage) runner(ctx context.Context, sc *Scene, log []*session.Event, eno
 		return nil, nil, err
 	}
 	for _, ev := range log {
-		kept, err := stored(ev)
+		kept, err := storedEvent(ev)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -300,8 +300,8 @@ func (s *Stage) Resume(ctx context.Context, sc *Scene, whole *Take, k int) (*Tak
 	return t, t.read(store)
 }
 
-// stored returns an event as a database would return it.
-func stored(ev *session.Event) (*session.Event, error) {
+// storedEvent returns an event as a database would return it.
+func storedEvent(ev *session.Event) (*session.Event, error) {
 	data, err := json.Marshal(ev)
 	if err != nil {
 		return nil, err

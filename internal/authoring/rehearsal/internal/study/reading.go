@@ -90,7 +90,7 @@ func each(all []*need, part func(*need) *need) []*need {
 
 // expression reads an expression whose value is used as kind k.
 func (r *reading) expression(src string, k kind) []*need {
-	tree := parsed(src)
+	tree := parse(src)
 	if tree == nil {
 		return nil
 	}
@@ -98,9 +98,9 @@ func (r *reading) expression(src string, k kind) []*need {
 	return r.as(tree.Expr(), k)
 }
 
-// parsed is the syntax tree of an expression, in which macros such as filter stay calls; nil if
+// parse is the syntax tree of an expression, in which macros such as filter stay calls; nil if
 // there is no expression or it cannot be parsed.
-func parsed(src string) *ast.AST {
+func parse(src string) *ast.AST {
 	if strings.TrimSpace(src) == "" {
 		return nil
 	}
@@ -377,7 +377,7 @@ func kindOf(e ast.Expr) kind {
 
 // parts splits an expression at &&, || and ! into a condition.
 func parts(src string) *loop.Condition {
-	tree := parsed(src)
+	tree := parse(src)
 	if tree == nil {
 		return &loop.Condition{Expr: src}
 	}
@@ -417,7 +417,7 @@ func keysIn(src string) map[string]bool {
 // numbersIn returns the numbers in an expression, and the next ones below and above.
 func numbersIn(src string) []any {
 	var all []any
-	if tree := parsed(src); tree != nil {
+	if tree := parse(src); tree != nil {
 		ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 			if f, ok := literal(e).(float64); ok {
 				all = append(all, f, f-1, f+1)
