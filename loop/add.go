@@ -351,13 +351,13 @@ func (p *Plan) end(t *Tally, o *incoming, complete, scored bool) {
 		now = p.find(t, o)
 	}
 	p.circle(t, o)
-	p.weigh(t)
 	if p.StopWhen != nil {
 		p.look(t, o, true)
 	}
 	if p.Score != nil && !waits {
 		p.accept(t, scored)
 	}
+	p.weigh(t)
 	if !waits {
 		p.watch(t, now)
 	}

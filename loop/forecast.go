@@ -3,7 +3,6 @@
 package loop
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -227,78 +226,4 @@ func steady(scores []float64) bool {
 		least, most = min(least, d), max(most, d)
 	}
 	return least > 0 && least >= most/2 || most < 0 && most <= least/2
-}
-
-// NotWorth ends a loop when the expected gain of the score per Per is less than Gain. It needs
-// a forecast, and therefore three scores.
-type NotWorth struct {
-	Gain float64 `json:"gain"`
-	// Per is iteration (the default), minute, ktokens or cost.
-	Per Per `json:"per,omitzero"`
-}
-
-// Per is the unit by which a gain is divided.
-type Per string
-
-// The units.
-const (
-	PerIteration Per = "iteration"
-	PerMinute    Per = "minute"  // of active time
-	PerKTokens   Per = "ktokens" // a thousand tokens, of input and output
-	PerCost      Per = "cost"    // one unit of the currency; an unknown cost never ends the loop
-)
-
-// worth returns the expected gain of the next iteration per unit of NotWorth.Per. known is false if the gain cannot be
-// computed.
-func (p *Plan) worth(t *Tally) (gain float64, known bool) {
-	scores := t.recent()
-	if len(scores) < 3 || t.Complete == 0 {
-		return 0, false
-	}
-	var c course
-	if !c.through(p, scores, t.Judge.floor()) {
-		return 0, false
-	}
-	n := float64(t.Complete)
-	switch gain = c.best.next; p.NotWorth.Per {
-	case PerMinute:
-		return per(gain, float64(t.Active)/n/float64(time.Minute))
-	case PerKTokens:
-		return per(gain, float64(t.Usage.tokens())/n/1000)
-	case PerCost:
-		if t.Usage.Cost == nil {
-			return 0, false
-		}
-		return per(gain, *t.Usage.Cost/n)
-	}
-	return tidy(gain), true
-}
-
-// per divides gain by use. known is false if use is not positive, because an iteration that costs nothing is always
-// worth it.
-func per(gain, use float64) (float64, bool) {
-	if use <= 0 || !isFinite(gain/use) {
-		return 0, false
-	}
-	return tidy(gain / use), true
-}
-
-func (w *NotWorth) per() Per {
-	return cmp.Or(w.Per, PerIteration)
-}
-
-// weigh stores the expected gain of the next iteration in t.Worth.
-func (p *Plan) weigh(t *Tally) {
-	t.Worth = nil
-	if p.NotWorth == nil || t.Score == nil {
-		return
-	}
-	if gain, known := p.worth(t); known {
-		t.Worth = new(gain)
-	}
-}
-
-// notWorth reports whether the expected gain of the next iteration is too small.
-func (p *Plan) notWorth(t *Tally) bool {
-	return p.NotWorth != nil && t.Worth != nil && *t.Worth < p.NotWorth.Gain && p.cheap(t).holds()
 }

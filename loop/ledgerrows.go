@@ -38,22 +38,10 @@ func (p *Plan) rows(t *Tally, reason StopReason) (rows []Row) {
 	}
 	p.circleRow(t, reason, add)
 	if p.NotWorth != nil {
-		r := Row{ConditionRecord: ConditionRecord{
-			Name: "not_worth", Value: "not predictable", Threshold: fmt.Sprintf("< %s per %s", num(p.NotWorth.Gain),
-				p.NotWorth.per()),
-			Holds: p.notWorth(t), Fired: reason == ReasonConverged && !p.converged(t),
-			Unit: UnitGain, Bound: &p.NotWorth.Gain,
-		}, Tense: TenseUnknown}
-		if t.Worth != nil {
-			r.Value, r.Have, r.Near, r.Tense = num(*t.Worth), t.Worth, ratio(p.NotWorth.Gain, t.Worth), ""
-		}
-		add(r)
+		add(p.worthRow(t, reason))
 	}
 	if n := p.MaxIterations; n > 0 {
-		ran := t.Iteration
-		if t.Ended.Number == 0 {
-			ran = max(0, ran-1)
-		}
+		ran := t.ended()
 		add(Row{ConditionRecord: ConditionRecord{
 			Name: "max_iterations", Value: fmt.Sprint(ran), Threshold: fmt.Sprintf("≥ %d", n),
 			Holds: uint(ran) >= n, Fired: reason == ReasonMaxIterations,

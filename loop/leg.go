@@ -97,7 +97,7 @@ func (p *Plan) beginLeg(t *Tally, o *incoming) {
 	}
 	t.Leg++
 	t.LegScored, t.Own, t.Rival.Ahead = t.Scored, best{}, t.Rival.BestAhead
-	t.Flat, t.FlatBy, t.Course, t.Worth, t.Judge.Same = 0, "", nil, nil, 0
+	t.Flat, t.FlatBy, t.Course, t.Worth, t.Outlook, t.Judge.Same = 0, "", nil, nil, nil, 0
 	t.Prints, t.Repeats, t.Turns, t.Swings = nil, 0, 0, 0
 	if p.afresh(t) {
 		t.Rejudge = false // the state is not that of the best

@@ -50,6 +50,7 @@ type model struct {
 
 	active, lateActive time.Duration
 	used, lateUsed     loop.Usage // what is known of the cost
+	ahead, enough      float64    // what an iteration gains beyond its price, and what all of them must
 	priceless          bool       // some cost is not known
 
 	canceled, timedOut, refused, tooMany bool
@@ -241,7 +242,7 @@ func (m *model) holding() loop.StopReason {
 		return loop.ReasonConverged
 	case m.circling():
 		return loop.ReasonNoProgress
-	case m.worthless && (!m.proves() || m.still(max(2, m.p.Score.Patience), func(float64) float64 { return m.price }, false)):
+	case m.worthless && (m.p.Rules >= 4 && m.left()*m.ahead < m.enough || m.p.Rules < 4 && (!m.proves() || m.still(max(2, m.p.Score.Patience), func(float64) float64 { return m.price }, false))):
 		return loop.ReasonConverged
 	case full:
 		return loop.ReasonBudget
@@ -396,7 +397,13 @@ func (m *model) notWorth() bool {
 		}
 	}
 	m.price = rule.Gain * use
-	return f.Predictable && u.Complete > 0 && use > 0 && f.Gain/use < rule.Gain
+	switch {
+	case u.Complete == 0 || use <= 0:
+		return false
+	case m.p.Rules >= 4:
+		return m.expects(f, u.Scores, use)
+	}
+	return f.Predictable && f.Gain/use < rule.Gain
 }
 
 // look evaluates a condition in three values; at the end of an iteration its

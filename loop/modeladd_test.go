@@ -34,7 +34,7 @@ func (m *model) add(d loop.Decision, o loop.Outcome) {
 		}
 		m.due, m.undone = false, m.open
 		best, mean, _ := m.ground()
-		if !m.open && m.p.Rules == 3 && m.last().score != nil && best != nil && m.proves() {
+		if !m.open && m.p.Rules >= 3 && m.last().score != nil && best != nil && m.proves() {
 			m.again = m.variance() > 0
 		}
 		if m.accepted = nil; best != nil {
@@ -377,7 +377,6 @@ func (m *model) end(o loop.Outcome, complete, scored bool) {
 	if p.Score != nil && scored {
 		m.score(it, o)
 	}
-	m.worthless = m.notWorth()
 	if p.StopWhen != nil {
 		m.holds, _ = m.look(p.StopWhen, "", o.State, true)
 	}
@@ -394,6 +393,7 @@ func (m *model) end(o loop.Outcome, complete, scored bool) {
 	if n := len(m.course); m.due && m.proves() && it.score != nil && it.failures == 0 && ground != nil {
 		m.course[n-1].y = m.sense() * groundMean
 	}
+	m.worthless = m.notWorth()
 	if it.score != nil && !it.rejected {
 		m.accepted = it.score
 		if it.best = m.beats(it, best, m.bestMean); it.best || m.judgesBest(it, best) {

@@ -5,6 +5,8 @@ package loop_test
 import (
 	"math"
 	"slices"
+
+	"github.com/refrain-dev/refrain/loop"
 )
 
 // proves reports whether the loop decides by proof, as plans of version 2 do under a judge.
@@ -152,4 +154,54 @@ func (m *model) still(patience uint, gain func(level float64) float64, same bool
 		}
 	}
 	return false
+}
+
+// expects works out what an iteration is expected to gain beyond its price, and reports whether it is expected to gain less.
+func (m *model) expects(f loop.Forecast, scores []float64, use float64) bool {
+	v := m.variance()
+	exact := !m.proves() || m.repeated() > 0 && v == 0
+	c := m.course[max(0, len(m.course)-8):]
+	if exact {
+		scores, c, v = scores[max(0, len(scores)-8):], nil, 0
+		for i, y := range scores {
+			c = append(c, mean{y, 1})
+			if i >= 2 {
+				v += math.Pow(y-2*scores[i-1]+scores[i-2], 2) / 6 / float64(len(scores)-2)
+			}
+		}
+	}
+	if len(c) < 3 || exact && !f.Predictable || !exact && v == 0 && len(m.lastScores(8)) < 5 {
+		return false
+	}
+	var n, x, xx, xy float64
+	for i, p := range c {
+		n, x = n+float64(p.n), x+float64(p.n*i)
+	}
+	for i, p := range c {
+		d := float64(i) - x/n
+		xx, xy = xx+float64(p.n)*d*d, xy+float64(p.n)*d*p.y
+	}
+	// Bayes: half of a score's error before, the slope with its error after.
+	gain, off, e := xy/xx, 0.0, math.Sqrt(v/(n/float64(len(c))))
+	if v > 0 {
+		precision := 4/(e*e) + xx/v
+		gain, off = xy/v/precision, math.Sqrt(1/precision)
+	}
+	if exact {
+		gain = f.Gain
+	}
+	price := max(m.price, e/20)
+	if m.ahead, m.enough = max(0, gain-price), 0.4*price; off > 0 {
+		z := (gain - price) / off
+		m.ahead = off*math.Exp(-z*z/2)/math.Sqrt(2*math.Pi) + (gain-price)*(1+math.Erf(z/math.Sqrt2))/2
+	}
+	return round(gain/use) < m.p.NotWorth.Gain
+}
+
+// left is how many of the next iterations count.
+func (m *model) left() float64 {
+	if limit := int(m.p.MaxIterations); limit > 0 {
+		return float64(max(1, min(8, limit-m.iteration)))
+	}
+	return 8
 }

@@ -83,10 +83,15 @@ func (p *Plan) spread(t *Tally) (v float64, exact bool) {
 // courseSpread returns the variance of single answers, estimated from the second differences of the last scores. A
 // constant level or a linear trend does not change these.
 func courseSpread(scores []float64) float64 {
-	scores = scores[max(0, len(scores)-window):]
-	if len(scores) < fewScores {
+	if scores = scores[max(0, len(scores)-window):]; len(scores) < fewScores {
 		return 0
 	}
+	return scatter(scores)
+}
+
+// scatter returns the mean square of the second differences of three or more scores, divided by 6: the variance of
+// single scores about a line.
+func scatter(scores []float64) float64 {
 	sum := 0.0
 	for i := 2; i < len(scores); i++ {
 		d := scores[i] - 2*scores[i-1] + scores[i-2]
@@ -257,35 +262,21 @@ func signedShort(f float64) string {
 	return "+" + short(f)
 }
 
-// cheap returns what the course says about gains below the price of an iteration. It converts NotWorth.Gain to points
-// of the score per iteration.
-func (p *Plan) cheap(t *Tally) standstill {
-	v, exact := p.spread(t)
-	if exact {
-		return standstill{plain: true}
-	}
-	price := p.NotWorth.Gain
-	switch n := float64(t.Complete); p.NotWorth.per() {
-	case PerMinute:
-		price *= (t.Active - t.FinalActive).Minutes() / n
-	case PerKTokens:
-		price *= float64(t.Usage.tokens()-t.FinalUsage.tokens()) / n / 1000
-	case PerCost:
-		price *= (t.Usage.cost() - t.FinalUsage.cost()) / n
-	}
-	return p.Score.weigh(t.Course, v, max(2, p.Score.patience()), func(float64) (float64, float64) { return price, 0 })
-}
+// latestRules is the latest version of the rules.
+const latestRules = 4
 
-// currentRules is the version of the rules that new loops with a judge follow.
-const currentRules = 3
-
-// Current returns the version of the rules for a new run of the plan: 3 with a judge, else 0, because
-// scores without a judge are decided in the same way by all versions. See Rules.
+// Current returns the version of the rules for a new run of the plan, which is the first that decides as the latest one:
+// 4 with NotWorth, 3 with a judge, else 0. See Rules.
 func (p *Plan) Current() uint {
-	if p.Score == nil || p.Score.Judge == nil {
+	switch {
+	case p.Score == nil:
 		return 0
+	case p.NotWorth != nil:
+		return latestRules
+	case p.Score.Judge != nil:
+		return 3
 	}
-	return currentRules
+	return 0
 }
 
 // proves reports whether the loop decides by a proof over several iterations. Plans from version 2 of the rules on do

@@ -135,6 +135,9 @@ func randomScore(r *rand.Rand, p *loop.Plan) {
 	p.OnRegression = pick(r, "", loop.KeepBest, loop.RollbackOnWorse, loop.RollbackOnWorse)
 	if one(r, 5) {
 		p.NotWorth = &loop.NotWorth{Gain: pick(r, 0.05, 0.7), Per: pick(r, "", loop.PerIteration, loop.PerMinute, loop.PerKTokens, loop.PerCost)}
+		if one(r, 2) {
+			p.Rules = 4
+		}
 	}
 	if s.MinDelta != nil || s.MinDeltaPercent != nil || p.NotWorth != nil {
 		for range r.IntN(4) {

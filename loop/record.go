@@ -74,9 +74,12 @@ func (p *Plan) proof(t *Tally, reason StopReason) *Proof {
 			return &Proof{Chance: brief.Digits(share, 3)}
 		}
 	case ReasonConverged:
-		still := p.cheap
-		if p.converged(t) {
-			still = p.still
+		still := p.still
+		if !p.converged(t) {
+			if t.Outlook != nil {
+				return p.cheaper(t.Outlook)
+			}
+			still = p.cheap
 		}
 		if s := still(t); !s.plain && s.scores > 0 {
 			return &Proof{Odds: brief.Digits(min(math.Exp(s.odds), mostOdds), 3), Scores: s.scores, Gain: brief.Digits(2*s.gain, 3)}
@@ -149,7 +152,11 @@ func (r *StopRecord) Request() (reason string, ok bool) {
 // plateau returns a text that says why the loop has converged.
 func (p *Plan) plateau(t *Tally) string {
 	if !p.converged(t) {
-		return fmt.Sprintf("the next iteration is expected to gain %s per %s, less than %s", num(*t.Worth),
+		write := num
+		if o := t.Outlook; o != nil && !o.Exact {
+			write = short
+		}
+		return fmt.Sprintf("the next iteration is expected to gain %s per %s, less than %s", write(*t.Worth),
 			p.NotWorth.per(), num(p.NotWorth.Gain))
 	}
 	if still := p.still(t); !still.plain || still.same > 0 {

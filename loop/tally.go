@@ -158,8 +158,10 @@ type planTally struct {
 	Repeats int `json:"repeats,omitzero"`
 	Turns   int `json:"turns,omitzero"`
 	Swings  int `json:"swings,omitzero"`
-	// Worth is the expected gain of the next iteration, in the unit of NotWorth; nil if it is unknown.
-	Worth *float64 `json:"worth,omitzero"`
+	// Worth is the expected gain of the next iteration, in the unit of NotWorth; nil if it is unknown. Outlook is where it
+	// comes from; nil by the rules before version 4.
+	Worth   *float64 `json:"worth,omitzero"`
+	Outlook *outlook `json:"outlook,omitzero"`
 	// StateSize is the state's size in bytes when the last iteration ended.
 	StateSize int64 `json:"state_size,omitzero"`
 
@@ -190,6 +192,14 @@ type planTally struct {
 	// reason to stop. The limits of the iterations do not count them. The cost is the known part of it.
 	FinalUsage  Usage         `json:"final_usage,omitzero"`
 	FinalActive time.Duration `json:"final_active_ns,omitzero"`
+}
+
+// ended returns the number of iterations that have ended.
+func (t *Tally) ended() int {
+	if t.Ended.Number == 0 {
+		return max(0, t.Iteration-1)
+	}
+	return t.Iteration
 }
 
 // UnmarshalJSON reads a tally. It allocates new lists, because those of t may be shared with a

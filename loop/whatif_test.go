@@ -150,6 +150,9 @@ func tighter(r *rand.Rand, p *loop.Plan) *loop.Plan {
 			q.NoProgress = &loop.NoProgress{Repeats: uint(2 + r.IntN(2)), Keys: pick(r, nil, []string{"text"})}
 		case 6:
 			q.NotWorth = &loop.NotWorth{Gain: 0.3, Per: pick(r, loop.PerIteration, loop.PerMinute, loop.PerCost, loop.PerKTokens)}
+			if q.Rules == p.Current() && one(r, 2) {
+				q.Rules = q.Current()
+			}
 		case 7:
 			q.Timeout = secs(30 + float64(r.IntN(90)))
 		case 8:
