@@ -126,12 +126,13 @@ type StopRecord struct {
 // Proof says how sure the stop reason is, if scores with noise led to it.
 type Proof struct {
 	// Odds says how many times better the last Scores scores fit a loop that has stopped gaining than one that gains
-	// Gain in every iteration. It is at most a million, and 0 unless the reason is ReasonConverged.
+	// Gain in every iteration. It is at most a million, and 0 unless the loop has converged.
 	Odds   float64 `json:"odds,omitzero"`
 	Scores int     `json:"scores,omitzero"`
 	Gain   float64 `json:"gain,omitzero"`
-	// Chance is the probability that the mean of very many answers also reaches the target, from 0 to 1. It is 0 unless
-	// the reason is ReasonTarget.
+	// Chance is a probability from 0 to 1: for ReasonTarget that the mean of very many answers also reaches the target;
+	// for NotWorth, which sets Scores and Gain too, that an iteration gains less than Gain, its price. It is 0 for other
+	// reasons.
 	Chance float64 `json:"chance,omitzero"`
 }
 

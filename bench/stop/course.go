@@ -75,7 +75,8 @@ type setting struct {
 	patience uint
 	limit    uint // max_iterations
 	rollback bool
-	free     bool // without convergence
+	free     bool    // without convergence
+	price    float64 // gain of not_worth, in deviations of an answer; 0: none
 	target   float64
 	most     uint // samples: samples..most
 }
@@ -108,6 +109,12 @@ func (s *setting) plan(f *family, rules uint) *loop.Plan {
 		if rules > 0 { // before there were only fixed numbers
 			p.Score.Judge.Max = s.most
 		}
+	}
+	if s.price != 0 {
+		p.NotWorth = &loop.NotWorth{Gain: s.price * f.deviation()}
+	}
+	if rules == current {
+		p.Rules = p.Current()
 	}
 	if s.rollback {
 		p.OnRegression = loop.RollbackOnWorse

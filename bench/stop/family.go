@@ -220,4 +220,39 @@ var others = []family{
 	{name: "noise grows, +0.3", start: five, next: steady(0.3), answer: func(q float64, i int, r *rand.Rand) float64 {
 		return q + (0.6+0.07*float64(i))*r.NormFloat64()
 	}, improves: true},
+	{name: "late start", start: five, next: gains(func(i int) float64 {
+		if i <= 6 {
+			return 0
+		}
+		return 0.6
+	}), improves: true},
+	{name: "one leap at 5", start: five, next: gains(func(i int) float64 {
+		if i == 5 {
+			return 2
+		}
+		return 0
+	})},
+	{name: "wave", start: five, next: gains(func(i int) float64 { return 0.8 * math.Cos(float64(i)) })},
+	{name: "decaying 0.5·0.9^i", start: five, next: gains(func(i int) float64 { return 0.5 * math.Pow(0.9, float64(i-2)) })},
+	{name: "decaying 2·0.5^i", start: five, next: gains(func(i int) float64 { return 2 * math.Pow(0.5, float64(i-2)) })},
+	{name: "N(0, 0.3)", start: five, next: changes(0, 0.3)},
+	{name: "N(0, 1)", start: five, next: changes(0, 1)},
+	{name: "-0.1", start: five, next: steady(-0.1)},
+	{name: "random slope", start: five, next: func(v version, _ int, r *rand.Rand) version {
+		if v.ceiling == 0 {
+			v.ceiling = r.NormFloat64() / 2
+		}
+		v.quality += v.ceiling
+		return v
+	}},
+	{name: "random gain and decay", start: five, next: func(v version, _ int, r *rand.Rand) version {
+		if v.ceiling == 0 {
+			v.ceiling, v.maturity = r.ExpFloat64()/2, 0.6+0.4*r.Float64()
+		}
+		v.quality += v.ceiling
+		v.ceiling *= v.maturity
+		return v
+	}},
+	{name: "exact, N(0.2, 0.6)", start: five, next: changes(0.2, 0.6), exact: true},
+	{name: "exact, +1 to 4", start: five, next: until(1, 4), exact: true},
 }

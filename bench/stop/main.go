@@ -21,8 +21,12 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// current is the version of the rules for new loops.
-var current = (&loop.Plan{Score: &loop.Score{Judge: &loop.Judge{}}}).Current()
+// current stands for the version of the rules for new loops, and withoutPrice is the last one that asks for the same proof at
+// every price of an iteration.
+const (
+	current      = ^uint(0)
+	withoutPrice = 3
+)
 
 // fresh is the base of the seeds that no constant was chosen with.
 const fresh = 77_000_000
@@ -36,9 +40,11 @@ func main() {
 	flag.Parse()
 	of := func(base uint64) *bench { return &bench{*runs, base, make(map[string]measure)} }
 	if *regrets {
-		regret(os.Stdout, *runs, 0)
+		regret(os.Stdout, families, *runs, 0)
 		fmt.Println("\nFresh seeds:")
-		regret(os.Stdout, *runs, fresh)
+		regret(os.Stdout, families, *runs, fresh)
+		fmt.Println("\nOther families:")
+		regret(os.Stdout, others, *runs, fresh)
 		fmt.Println()
 		unseen(os.Stdout, of(fresh))
 		return
@@ -87,46 +93,102 @@ func seen(w io.Writer, b *bench) {
 // prices of an iteration, in deviations of an answer; a tenth of it for each call of the judge besides.
 var prices = [3]float64{0.02, 0.1, 0.3}
 
-// regret prints what the rules lose against an oracle that stops at the best moment, as a mean over the families.
-// min_delta is the price of an iteration in points of the score.
-func regret(w io.Writer, runs int, base uint64) {
-	names := []string{"ours before", "ours", "ours, patience 4"}
-	for _, p := range peers {
-		names = append(names, p.name)
+// lossRow is what a rule loses at each of the prices.
+type lossRow struct {
+	name string
+	loss [3]float64
+}
+
+// losses returns what the rules lose against an oracle that stops at the best moment, as a mean over the families. min_delta is
+// the price of an iteration in points of the score; that of not_worth, which has no min_delta, stands in the last rows.
+func losses(fs []family, runs int, base uint64) []lossRow {
+	ours := []struct {
+		name  string
+		rules uint
+		with  func(*setting)
+	}{
+		{"ours before", 0, func(*setting) {}},
+		{"ours", current, func(*setting) {}},
+		{"ours, patience 4", current, func(s *setting) { s.patience = 4 }},
+		{"not_worth before", withoutPrice, func(s *setting) { s.free, s.price = true, s.delta }},
+		{"not_worth", current, func(s *setting) { s.free, s.price = true, s.delta }},
 	}
-	sums := make([][3]float64, len(names))
+	var rows []lossRow
+	for _, o := range ours[:3] {
+		rows = append(rows, lossRow{name: o.name})
+	}
+	for _, p := range peers {
+		rows = append(rows, lossRow{name: p.name})
+	}
+	for _, o := range ours[3:] {
+		rows = append(rows, lossRow{name: o.name})
+	}
 	for j, price := range prices {
 		s := set(3)
 		s.delta = price
-		patient := s.with(func(s *setting) { s.patience = 4 })
-		for k := range families {
-			f := &families[k]
-			plans := []*loop.Plan{s.plan(f, 0), s.plan(f, current), patient.plan(f, current)}
+		for k := range fs {
+			f := &fs[k]
+			var plans []*loop.Plan
+			for _, o := range ours {
+				own := s.with(o.with)
+				plans = append(plans, own.plan(f, o.rules))
+			}
 			for r := range runs {
 				seed := base + uint64(r) + 1
 				most := f.course(seed).oracle(int(s.limit), each(f, &s, price))
-				for i := range sums {
+				for i := range rows {
 					c := f.course(seed)
 					var e ending
-					if i < len(plans) {
+					switch peer := i - 3; {
+					case peer < 0:
 						e = c.play(plans[i])
-					} else {
-						e = c.follow(&s, peers[i-len(plans)].rule())
+					case peer < len(peers):
+						e = c.follow(&s, peers[peer].rule())
+					default:
+						e = c.play(plans[i-len(peers)])
 					}
-					sums[i][j] += most - c.gain(e.iteration)/f.deviation() + price*float64(e.iterations) + price/10*float64(e.calls)
+					lost := most - c.gain(e.iteration)/f.deviation() + price*float64(e.iterations) + price/10*float64(e.calls)
+					rows[i].loss[j] += lost / float64(runs*len(fs))
 				}
 			}
 		}
 	}
-	fmt.Fprintf(w, "Mean regret over %d families, %d runs each; price of an iteration:\n%-22s", len(families), runs, "")
+	return rows
+}
+
+// priced are the rows of not_worth in what losses returns.
+const priced = 2
+
+// shares returns what not_worth loses, before and now, in percent of what the best of the other rules loses.
+func shares(rows []lossRow) (before, now [3]float64) {
+	others := rows[:len(rows)-priced]
+	for j := range prices {
+		best := math.Inf(1)
+		for _, r := range others {
+			best = min(best, r.loss[j])
+		}
+		before[j], now[j] = rows[len(others)].loss[j]/best*100, rows[len(others)+1].loss[j]/best*100
+	}
+	return before, now
+}
+
+// regret prints what the rules lose.
+func regret(w io.Writer, fs []family, runs int, base uint64) {
+	fmt.Fprintf(w, "Mean regret over %d families, %d runs each; price of an iteration:\n%-22s", len(fs), runs, "")
 	for _, price := range prices {
 		fmt.Fprintf(w, "%8.2f", price)
 	}
-	for i, name := range names {
-		fmt.Fprintf(w, "\n%-22s", name)
-		for _, sum := range sums[i] {
-			fmt.Fprintf(w, "%8.2f", sum/float64(runs*len(families)))
+	rows := losses(fs, runs, base)
+	for _, r := range rows {
+		fmt.Fprintf(w, "\n%-22s", r.name)
+		for _, loss := range r.loss {
+			fmt.Fprintf(w, "%8.2f", loss)
 		}
+	}
+	_, now := shares(rows)
+	fmt.Fprintf(w, "\n%-22s", "  % of the best other")
+	for _, share := range now {
+		fmt.Fprintf(w, "%8.0f", share)
 	}
 	fmt.Fprintln(w)
 }

@@ -32,7 +32,6 @@ var peers = []struct {
 	{"confidence sequence", underNoise(3, sequence)},
 	{"Bayes", underNoise(3, bayes)},
 	{"UCB", underNoise(3, ucb)},
-	{"worth of the rest", func() rule { return worthOfRest }},
 }
 
 // follow runs a course by a rule; the largest mean is handed back.
@@ -82,13 +81,8 @@ func (h *history) errorOf() float64 {
 	if h.repeated > 0 {
 		return math.Sqrt(h.squares / h.repeated * (h.repeated + 2) / h.repeated / float64(h.samples))
 	}
-	return h.courseError(5)
-}
-
-// courseError is the error of a score as the last eight scores jump about their course; 0 with fewer scores than that.
-func (h *history) courseError(scores int) float64 {
 	c := h.scores[max(0, len(h.scores)-8):]
-	if len(c) < scores {
+	if len(c) < 5 {
 		return 0
 	}
 	sum := 0.0
@@ -165,40 +159,12 @@ func sequence(h *history, s float64) bool {
 
 // bayes stops if the expected gain of an iteration is below what counts; the prior of the slope is N(0, s²), and a loss counts as no gain.
 func bayes(h *history, s float64) bool {
-	mean, deviation := h.posterior(s, 1)
-	return positive(mean, deviation) < max(h.least(h.last()), 0.12*s)
-}
-
-// posterior is what is known of the gain of an iteration: the slope of the last eight scores, drawn towards 0 by a prior. Its
-// deviation is prior, in errors of a score.
-func (h *history) posterior(s, prior float64) (mean, deviation float64) {
 	b, off := h.line(8)
-	share := prior * prior / (prior*prior + off*off)
-	return b * share, s * off * math.Sqrt(share)
-}
-
-// positive is the mean of a normal value if it counts as 0 where it is below that.
-func positive(mean, deviation float64) float64 {
-	if deviation == 0 {
-		return max(0, mean)
-	}
+	share := 1 / (1 + off*off)
+	mean, deviation := b*share, s*off*math.Sqrt(share)
 	z := mean / deviation
-	return mean*math.Erfc(-z/math.Sqrt2)/2 + deviation*math.Exp(-z*z/2)/math.Sqrt(2*math.Pi)
-}
-
-// worthOfRest knows the price of an iteration, and also decides about exact scores. It stops if what the next iterations, at most eight,
-// are expected to gain over their price is less than the price of one; a loss counts as 0, since the loop can stop then.
-func worthOfRest(h *history) bool {
-	n, s := len(h.scores), h.errorOf()
-	if h.exact {
-		s = h.courseError(4)
-	}
-	if n < 3 || s == 0 && !(h.exact && n >= 4) {
-		return false
-	}
-	price := h.least(h.last())
-	mean, deviation := h.posterior(s, 0.5)
-	return float64(min(8, int(h.limit)-n))*positive(mean-price, deviation) < price
+	gain := mean*math.Erfc(-z/math.Sqrt2)/2 + deviation*math.Exp(-z*z/2)/math.Sqrt(2*math.Pi)
+	return gain < max(h.least(h.last()), 0.12*s)
 }
 
 // ucb stops if the mean of the last seven gains plus one standard error is below what counts.

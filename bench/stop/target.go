@@ -43,12 +43,17 @@ func (s setting) with(change func(*setting)) setting {
 }
 
 func rolls(s *setting)   { s.rollback = true }
-func endless(s *setting) { s.free = true }
+func endless(s *setting) { s.free, s.price = true, 0 }
 func forty(s *setting)   { s.rollback, s.free, s.limit = true, true, 40 }
 
 // aimed asks for a target of 9 in some iterations.
 func aimed(iterations uint) setting {
 	return setting{samples: 3, most: 12, target: 9, free: true, limit: iterations}
+}
+
+// paid asks for a gain with not_worth.
+func paid(price float64) setting {
+	return set(3).with(func(s *setting) { s.free, s.price = true, price })
 }
 
 // template is the loop of `refrain init optimize-metric`.
@@ -96,9 +101,37 @@ var targets = []target{
 	{"  the fourth is worth 9.5: reached at once, %", "9.5, normal", aimed(4), reached, 89, false},
 	{"target 9, worth 8.5, heavy tails, 3..12: luck of 200", "8.5, tails", aimed(6), luck, 4, true},
 	{"target 9, worth 8.5, whole numbers, 3..12: luck of 200", "8.5, whole", aimed(6), luck, 15, true},
+	{"not_worth 0.02, +0.1 sd, samples 3: handed back, %", "+0.1", paid(0.02), share, 94, false},
+	{"not_worth 0.1, +0.3 sd: stopped early, %", "+0.3", paid(0.1), early, 8, true},
+	{"  handed back, %", "+0.3", paid(0.1), share, 94, false},
+	{"not_worth 0.3, +0.5 sd: handed back, %", "+0.5", paid(0.3), share, 73, false},
+	{"  +1 sd: handed back, %", "+1", paid(0.3), share, 96, false},
+	{"not_worth 0.3, flat: iterations", "flat", paid(0.3), iterations, 4.2, true},
 	{"exact, tests of 20: decisions of the plain rule, %", "tests of 20", set(1), same, 100, false},
 	{"exact, decaying: decisions of the plain rule, %", "exact, decaying", set(1), same, 100, false},
 	{"exact, staircase: decisions of the plain rule, %", "exact, staircase", set(1), same, 100, false},
+}
+
+// near is how near to the best of the other rules not_worth has to be at each price, in percent of what that one loses.
+const near = 115
+
+// few is how many times fewer runs are played for that than for a target, because 31 families add up.
+const few = 5
+
+// checkPrices prints how near not_worth is to the best of the other rules, and returns how many of the targets it misses.
+func checkPrices(w io.Writer, given, fresh *bench) (missed int) {
+	before, now := shares(losses(families, given.runs/few, given.base))
+	_, other := shares(losses(families, fresh.runs/few, fresh.base))
+	for j, price := range prices {
+		word := ""
+		if max(now[j], other[j]) > near {
+			missed++
+			word = "  MISSED"
+		}
+		name := fmt.Sprintf("not_worth %g, 31 families: regret, %% of the best rule's", price)
+		fmt.Fprintf(w, "%-56s ≤ %7d %8.1f %8.1f %8.1f%s\n", name, near, before[j], now[j], other[j], word)
+	}
+	return missed
 }
 
 // bench measures families with seeds from a base.
@@ -180,6 +213,7 @@ func check(w io.Writer, given, fresh *bench) bool {
 		}
 		fmt.Fprintf(w, "%-56s %s %7.4g %8.2f %8.2f %8.2f%s\n", t.name, sign, t.bound, t.of(given.measure(f, t.setting, 0)), now, other, word)
 	}
-	fmt.Fprintf(w, "%d of %d targets are missed\n", missed, len(targets))
+	missed += checkPrices(w, given, fresh)
+	fmt.Fprintf(w, "%d of %d targets are missed\n", missed, len(targets)+len(prices))
 	return missed == 0
 }

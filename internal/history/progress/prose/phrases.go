@@ -64,6 +64,8 @@ var (
 	bestAtStart      = phrase{"The best is %s, that of the start.", "O melhor é %s, o do início."}
 	sureOfTarget     = phrase{"In %s of %s such cases many more answers would confirm it.",
 		"Em %s de %s casos assim, muitas mais respostas o confirmariam."}
+	sureOfPrice = phrase{"In %s of %s such cases an iteration gains less than its price, %s.",
+		"Em %s de %s casos como este uma iteração ganha menos do que custa, %s."}
 	sureOfPlateau = phrase{"The last %s scores look %s times more like no gain at all than like a gain of %s in every iteration.",
 		"Os últimos %s scores parecem %s vezes mais com ganho nenhum do que com um ganho de %s em cada iteração."}
 	bestIn    = phrase{"The best is %s, in iteration %s.", "O melhor é %s, na iteração %s."}

@@ -105,6 +105,12 @@ func TestSentence(t *testing.T) {
 				"The last 6 scores look 1,230 times more like no gain at all than like a gain of 0.208 in every iteration.",
 			"O score já quase não melhorava depois da iteração 5. O melhor é 7,5 ± 0,31, na iteração 2. " +
 				"Os últimos 6 scores parecem 1.230 vezes mais com ganho nenhum do que com um ganho de 0,208 em cada iteração."},
+		{"not worth it, with a judge", scoredLoop(target, off(stop(loop.ReasonConverged, 5, "", ""), 0.3142,
+			loop.Proof{Chance: 0.94, Scores: 5, Gain: 0.25}), 1), prose.SaysDone,
+			"The score hardly improved any more after iteration 5. The best is 7.5 ± 0.31, in iteration 2. " +
+				"In 19 of 20 such cases an iteration gains less than its price, 0.25.",
+			"O score já quase não melhorava depois da iteração 5. O melhor é 7,5 ± 0,31, na iteração 2. " +
+				"Em 19 de 20 casos como este uma iteração ganha menos do que custa, 0,25."},
 		{"target, with a judge", scoredLoop(target, off(stop(loop.ReasonTarget, 2, "", ""), 0.3142, loop.Proof{Chance: 0.76}), 1), prose.SaysDone,
 			"The score reached 8 in iteration 2. The best is 7.5 ± 0.31, in iteration 2. In 3 of 4 such cases many more answers would confirm it.",
 			"O score chegou a 8 na iteração 2. O melhor é 7,5 ± 0,31, na iteração 2. Em 3 de 4 casos assim, muitas mais respostas o confirmariam."},

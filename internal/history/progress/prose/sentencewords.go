@@ -198,6 +198,9 @@ func HowSure(p *loop.Proof, lang Language) string {
 	switch {
 	case p == nil:
 		return ""
+	case p.Chance > 0 && p.Scores > 0:
+		n, of := brief.Odds(p.Chance)
+		return lang.say(sureOfPrice, n, of, p.Gain)
 	case p.Chance > 0:
 		n, of := brief.Odds(p.Chance)
 		return lang.say(sureOfTarget, n, of)
