@@ -63,7 +63,9 @@ func compare(obs []Observation, o Options, ratio bool) Comparison {
 		a, okA := average(obs[i].A)
 		b, okB := average(obs[i].B)
 		d := a - b
-		if ratio && (a != 0 || b != 0) {
+		if math.Abs(d) <= tiny*max(math.Abs(a), math.Abs(b)) {
+			d = 0
+		} else if ratio {
 			d = math.Log(a / b) // not known if one side is zero or negative
 		}
 		if !ok || !okA || !okB || !known(d) {
@@ -75,11 +77,9 @@ func compare(obs []Observation, o Options, ratio bool) Comparison {
 		if o.LowerIsBetter {
 			d = -d
 		}
-		switch rounding := tiny * max(math.Abs(a), math.Abs(b)); {
-		case a == b:
-		case d > rounding:
+		if d > 0 {
 			c.Better++
-		case d < -rounding:
+		} else if d < 0 {
 			c.Worse++
 		}
 		c.Chance += chance(obs[i])
@@ -118,37 +118,61 @@ func (c *Comparison) decide(alpha float64) {
 	}
 }
 
-// interval returns the interval of the difference.
+// interval returns the interval of the difference; infinite if it is unknown. It is Student's, but wider where that knows too
+// little, because few units differ, or all by the same: the difference of a unit is at most 1.
 func (c *Comparison) interval(alpha float64) (low, high float64) {
-	half := c.halfWidth(alpha)
-	low, high = c.sample.mean-half, c.sample.mean+half
-	if !c.options.Unbounded {
-		low, high = max(low, -1), min(high, 1)
-	}
-	return low, high
-}
-
-// halfWidth returns half of the width of the interval; infinite if it is unknown. Where few units differ, or all differ by the
-// same, their spread says too little. Then the share of units that may behave in a way that none has shown counts, for the
-// difference of each is at most 1.
-func (c *Comparison) halfWidth(alpha float64) float64 {
 	s := c.sample
-	half := math.Inf(1)
-	if s.freedom > 0 {
+	half := 0.0
+	switch {
+	case s.freedom > 0:
 		half = tQuantile(alpha, s.freedom) * s.err
+	case c.options.Unbounded:
+		half = math.Inf(1)
 	}
-	if rare := unseen(alpha/2, s.effective); !c.options.Unbounded && (s.freedom == 0 || s.err == 0 || s.differing < Least && half < rare) {
-		return rare
+	if c.options.Unbounded {
+		return s.mean - half, s.mean + half
 	}
-	return half
+	outer := max(half, s.rare(alpha/2)) // the side that is farther from 0
+	if s.err == 0 || s.differing < Least {
+		half = max(half, unseen(alpha/2, s.effective))
+		outer = max(half, outer)
+	}
+	switch low, high = s.mean-half, s.mean+half; {
+	case s.mean > 0:
+		high = s.mean + outer
+	case s.mean < 0:
+		low = s.mean - outer
+	default:
+		low, high = -outer, outer
+	}
+	return max(low, -1), min(high, 1)
 }
 
-// err returns the standard error that the width of the interval stands for; 0 if it is unknown.
-func (c *Comparison) err() float64 {
-	if c.sample.freedom == 0 {
+// rare returns by how much more the units may differ on average, because more of them differ than here: up to the bound of
+// Clopper and Pearson. Differences that are rare and have one direction are skew, so that half the width of Student's interval
+// is too little on the side that is farther from 0.
+func (s *sample) rare(tail float64) float64 {
+	if s.differing == s.units {
 		return 0
 	}
-	return max(c.sample.err, c.halfWidth(c.alpha)/tQuantile(c.alpha, c.sample.freedom))
+	size := s.size
+	if s.differing < Least { // too few to know the size of others
+		size = 1
+	}
+	k := float64(s.differing) / float64(s.units)
+	return size * (betaQuantile(1-tail, k*s.effective+1, (1-k)*s.effective) - k)
+}
+
+// err returns the standard error that the interval stands for; 0 if it is unknown.
+func (c *Comparison) err() float64 {
+	s := c.sample
+	switch {
+	case s.freedom == 0:
+		return 0
+	case c.options.Unbounded || s.err > 0 && s.differing >= Least:
+		return s.err
+	}
+	return max(s.err, unseen(c.alpha/2, s.effective)/tQuantile(c.alpha, s.freedom))
 }
 
 // power is the share of comparisons that see a difference of the size that [Comparison.Detectable] returns.

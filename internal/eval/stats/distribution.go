@@ -15,10 +15,7 @@ func beta(x, a, b float64) float64 {
 	case x > (a+1)/(a+b+2): // the fraction converges fast below this point
 		return 1 - beta(1-x, b, a)
 	}
-	ab, _ := math.Lgamma(a + b)
-	la, _ := math.Lgamma(a)
-	lb, _ := math.Lgamma(b)
-	return math.Exp(ab-la-lb+a*math.Log(x)+b*math.Log1p(-x)) / a / fraction(x, a, b)
+	return math.Exp(logGamma(a+b)-logGamma(a)-logGamma(b)+a*math.Log(x)+b*math.Log1p(-x)) / a / fraction(x, a, b)
 }
 
 // fraction returns the continued fraction 1 + d1/(1 + d2/(1 + …)) of the incomplete beta function by Lentz's method.
@@ -47,20 +44,35 @@ func fraction(x, a, b float64) float64 {
 	return f
 }
 
-// betaQuantile returns the x below which a beta distribution has the share p, by bisection; 0 for one that is below 1e-15.
+// betaQuantile returns the x below which a beta distribution has the share p; 0 for one that is below 1e-15. It takes
+// Newton's steps, and halves the interval where such a step would leave it.
 func betaQuantile(p, a, b float64) float64 {
+	scale := logGamma(a+b) - logGamma(a) - logGamma(b)
 	low, high := 0.0, 1.0
-	for high-low > 1e-12*high {
-		if high < 1e-15 { // with a small a, the quantile may be below every float
-			return 0
-		}
-		if x := (low + high) / 2; beta(x, a, b) < p {
+	for x := a / (a + b); ; {
+		off := beta(x, a, b) - p
+		if off < 0 {
 			low = x
 		} else {
 			high = x
 		}
+		if high < 1e-15 { // with a small a, the quantile may be below every float
+			return 0
+		}
+		next := x - off/math.Exp(scale+(a-1)*math.Log(x)+(b-1)*math.Log1p(-x))
+		if !(low < next && next < high) {
+			next = (low + high) / 2
+		}
+		if math.Abs(next-x) <= 1e-12*x || high-low <= 1e-12*high {
+			return next
+		}
+		x = next
 	}
-	return (low + high) / 2
+}
+
+func logGamma(x float64) float64 {
+	y, _ := math.Lgamma(x)
+	return y
 }
 
 // manyDegrees is from where on t is the normal distribution but for one small term.
@@ -84,9 +96,7 @@ func tQuantile(alpha, freedom float64) float64 {
 	if freedom > manyDegrees {
 		return z + (z*z*z+z)/(4*freedom)
 	}
-	upper, _ := math.Lgamma((freedom + 1) / 2)
-	lower, _ := math.Lgamma(freedom / 2)
-	scale := upper - lower - math.Log(freedom*math.Pi)/2
+	scale := logGamma((freedom+1)/2) - logGamma(freedom/2) - math.Log(freedom*math.Pi)/2
 	// Newton's method from z, which is always below: the tail is convex there, so no step goes too far.
 	t := z
 	for range 200 {

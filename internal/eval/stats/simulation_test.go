@@ -253,3 +253,29 @@ func TestManyCases(t *testing.T) {
 		t.Errorf("%s %v … %v, %d units, a difference of 0.2 takes %d cases", c.Verdict, c.Low, c.High, c.Units, c.Needed(0.2))
 	}
 }
+
+// Versions that differ by the margin are called the same in at most 5%, also where few cases differ, all in one direction.
+func TestFalseSame(t *testing.T) {
+	longtest.WithoutRace(t)
+	for _, tt := range []struct {
+		margin float64
+		n      int
+	}{{0.02, 200}, {0.05, 60}, {0.05, 100}, {0.1, 60}, {0.1, 100}, {0.2, 40}} {
+		w := usual(uint64(tt.n))
+		covered, draws := 0, 1000
+		got := share(draws, func() bool {
+			obs := make([]stats.Observation, tt.n)
+			for i := range obs {
+				obs[i] = stats.Observation{A: w.runs(1, tt.margin), B: []float64{0}}
+			}
+			c := stats.Compare(obs, stats.Options{Margin: tt.margin})
+			if c.Low <= tt.margin && tt.margin <= c.High {
+				covered++
+			}
+			return c.Verdict == stats.Same
+		})
+		if covered := float64(covered) / float64(draws); got > 0.06 || covered < 0.94 {
+			t.Errorf("margin %v, %d cases: %.1f%% are the same, and %.1f%% of the intervals contain it", tt.margin, tt.n, 100*got, 100*covered)
+		}
+	}
+}

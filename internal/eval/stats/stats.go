@@ -74,6 +74,7 @@ type sample struct {
 	units     int     // groups, and cases without a group
 	effective float64 // units of equal weight that would know as much; at most units
 	differing int     // units whose sum is not zero
+	size      float64 // root mean square of the means of these units
 }
 
 // tiny is the relative size below which a number is only an error of rounding.
@@ -114,15 +115,20 @@ func sampleOf(values []value) (s sample) {
 		units[i].residual += share * (v.x - s.mean)
 	}
 	s.units = len(units)
-	var shares, squares float64
+	var shares, squares, differing float64
 	for _, u := range units {
 		shares += u.share * u.share
 		if math.Abs(u.sum) > tiny*u.share*size {
 			s.differing++
+			differing += u.share
+			s.size += u.sum * u.sum / u.share
 		}
 		if math.Abs(u.residual) > tiny*u.share*size {
 			squares += math.Pow(u.residual/(1-u.share), 2)
 		}
+	}
+	if s.differing > 0 {
+		s.size = math.Sqrt(s.size / differing)
 	}
 	s.effective = 1 / shares
 	if s.effective > 1+tiny {

@@ -109,6 +109,7 @@ func TestVerdicts(t *testing.T) {
 		{"no case differs, no margin", same(1000, equal, equal), stats.Options{}, stats.Undecided},
 		{"no case of 30 differs", same(30, equal, equal), stats.Options{Margin: 0.05}, stats.Undecided}, // 9% of others might
 		{"no case of 60 differs", same(60, equal, equal), stats.Options{Margin: 0.05}, stats.Same},
+		{"repeats in another order", same(100, []float64{1, 0, 1}, []float64{0, 1, 1}), stats.Options{Margin: 0.04}, stats.Same},
 		{"a difference below the margin is none", append(same(1900, up, up), same(20, up, down)...), stats.Options{Margin: 0.02}, stats.Same},
 		{"the same with the other margin", append(same(1900, up, up), same(20, up, down)...), stats.Options{Margin: 0.01}, stats.Better},
 		{"a constant small shift of few", same(8, []float64{0.6}, []float64{0.5}), stats.Options{}, stats.Undecided},
