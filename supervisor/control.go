@@ -28,6 +28,12 @@ func (s *Supervisor) PauseNow(ctx context.Context, id, reason string) error {
 	return s.ask(ctx, id, "pause", &wish{Do: doPauseNow, Reason: reason})
 }
 
+// PauseToEdit pauses a run as Pause does, so that somebody can edit the files of its workspace. The run then continues with the
+// changed files, and compares later changes with them, without a question. A run that is paused already can be told so too.
+func (s *Supervisor) PauseToEdit(ctx context.Context, id, reason string) error {
+	return s.ask(ctx, id, "pause", &wish{Do: doPause, Reason: reason, Edit: true})
+}
+
 // Cancel ends a run now, in whichever process drives it, even if it is paused, waits or was interrupted.
 // Resume can continue it later. Cancel returns when the driver has accepted the request. Errors to expect
 // are [ErrNotFound] and [ErrOver].
@@ -162,11 +168,12 @@ func (r *Run) idle(view *session.View, w *wish) error {
 		return r.idleAnswer(w.Answer)
 	case status == mark.RunWaiting && !r.run.HandOver:
 		return fmt.Errorf("%w: it waits for a person", ErrPaused)
-	case status != mark.RunRunning && !r.run.HandOver:
+	case status != mark.RunRunning && !r.run.HandOver && !w.Edit:
 		return ErrPaused
+	case status == mark.RunRunning || r.run.HandOver:
+		w.Reason = cmp.Or(w.Reason, "it was interrupted before")
 	}
-	w.Reason = cmp.Or(w.Reason, "it was interrupted before")
-	return r.write(mark.KindRunPaused, mark.RunPaused{By: w.By, Reason: w.Reason}, func(run *mark.Run) {
+	return r.write(mark.KindRunPaused, mark.RunPaused{By: w.By, Reason: w.Reason, Edit: w.Edit}, func(run *mark.Run) {
 		run.Status, run.HandOver = mark.RunIsPaused, false
 	})
 }

@@ -28,6 +28,7 @@ type wish struct {
 	Do     string       `json:"do"`
 	By     string       `json:"by,omitempty"`
 	Reason string       `json:"reason,omitempty"`
+	Edit   bool         `json:"edit,omitempty"`
 	Answer *mark.Answer `json:"answer,omitempty"`
 	Hint   *mark.Hint   `json:"hint,omitempty"`
 }
@@ -191,7 +192,7 @@ func (r *Run) accept(w *wish) bool {
 	r.mu.Unlock()
 	switch w.Do {
 	case doPause:
-		r.askPause(&PausedError{By: w.By, Reason: w.Reason})
+		r.askPause(&PausedError{By: w.By, Reason: w.Reason, Edit: w.Edit})
 	case doPauseNow:
 		r.cancel(&PausedError{By: w.By, Reason: w.Reason})
 	case doCancel:

@@ -89,6 +89,7 @@ func (s *Supervisor) takeUp(ctx context.Context, id string, opts ResumeOptions) 
 		err = fmt.Errorf("%w: it is %s", ErrChanged, run.Status)
 	default:
 		r.run, r.before, r.more = *run, *run, opts.Continue
+		r.editor = findEditor(view, run.ID)
 		if err = r.enqueue(view, &opts); err == nil {
 			err = r.take(view, opts)
 		}

@@ -36,7 +36,8 @@ type Run struct {
 	view *session.View   // the session as the driving goroutine has read it; nil if it must be read again
 	hash *seal.Following // the hash of the run's log; nil until the run is driven
 
-	hints agent.Hints // for the next iterations
+	hints  agent.Hints // for the next iterations
+	editor *string     // who has paused the run to edit its files; nil if nobody has
 
 	crash error // the first panic in a callback of Config, such as OnEvent; nil if there was none
 
@@ -68,6 +69,8 @@ func (e Ending) Dropped() bool {
 // PausedError reports who paused a run, and why. errors.Is finds [agent.ErrPaused] in it.
 type PausedError struct {
 	By, Reason string
+	// Edit is true if somebody edits files of the run while it is paused: see [Supervisor.PauseToEdit].
+	Edit bool
 	// HandOver is true if the run paused only because its driver ended: see [mark.Run.HandOver].
 	HandOver bool
 }
@@ -148,12 +151,12 @@ func (r *Run) cut(cause error) {
 }
 
 // askPause requests a pause at the next step boundary. If it is called again, the first cause stays, but a request of
-// a person replaces a hand-over.
-func (r *Run) askPause(cause error) {
+// a person replaces a hand-over, and a pause to edit files replaces any other.
+func (r *Run) askPause(cause *PausedError) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.asked != nil {
-		if handsOver(r.asked) {
+		if handsOver(r.asked) || cause.Edit {
 			r.asked = cause
 		}
 		return

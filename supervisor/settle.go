@@ -4,6 +4,7 @@ package supervisor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
@@ -62,10 +63,41 @@ func (r *Run) settle(end *segment) (again bool, err error) {
 			return false, errors.Join(end.err, err)
 		case errors.Is(end.err, agent.ErrWaiting) && len(open) == 0 && r.wanted() == nil:
 			return true, nil
+		case r.answerEdits(open):
 		case r.close(): // false if one more answer has arrived
 			return false, r.interrupt(end, open)
 		}
 	}
+}
+
+// answerEdits answers the questions about files that somebody has changed while the run was paused for that. It reports whether there
+// are such questions.
+func (r *Run) answerEdits(open []mark.Question) bool {
+	if r.editor == nil {
+		return false
+	}
+	value, err := json.Marshal(mark.Resolution{Action: mark.ResolveBase})
+	edits := slices.DeleteFunc(slices.Clone(open), func(q mark.Question) bool { return err != nil || !q.IsEdited() })
+	for _, q := range edits {
+		a := &mark.Answer{ID: q.ID, Value: value, Reason: "the run was paused to edit its files", By: *r.editor}
+		if !r.accept(&wish{Do: doAnswer, Answer: a}) {
+			return false
+		}
+	}
+	return len(edits) > 0
+}
+
+// findEditor returns who has paused a run to edit its files; nil if nobody has since a step last ended.
+func findEditor(view *session.View, id string) (by *string) {
+	for ev := range counting(view, id, mark.KindRunPaused, mark.KindStepFinished) {
+		var paused mark.RunPaused
+		if ev.Mark.Kind == mark.KindRunPaused && ev.Mark.Decode(&paused) == nil && paused.Edit {
+			by = &paused.By
+		} else if ev.Mark.Kind == mark.KindStepFinished {
+			by = nil
+		}
+	}
+	return by
 }
 
 // wanted returns the cause of a requested cancellation or pause of the run, or nil if there is no such request.
@@ -209,7 +241,7 @@ func (r *Run) interrupt(end *segment, open []mark.Question) error {
 	status := mark.RunIsPaused
 	switch paused, ok := errors.AsType[*PausedError](why); {
 	case ok:
-		data.By, data.Reason = paused.By, paused.Reason
+		data.By, data.Reason, data.Edit = paused.By, paused.Reason, paused.Edit
 	case errors.Is(why, agent.ErrWaiting):
 		status = mark.RunWaiting
 	case why != nil:

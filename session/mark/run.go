@@ -116,6 +116,8 @@ type RunPaused struct {
 	// By names who asked for the pause, Reason says why; both may be empty.
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
+	// Edit says that files of the run's workspace which change until it goes on are changed on purpose.
+	Edit bool `json:"edit,omitempty"`
 	// Waits are the IDs of the questions without an answer.
 	Waits []string `json:"waits,omitempty"`
 	// Session is set where a fork begins: the ID of the fork's session, which the IDs of

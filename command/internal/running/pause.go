@@ -21,7 +21,7 @@ import (
 type askFlags struct {
 	clusters.Flags
 	store, reason string
-	now           bool
+	now, edit     bool
 }
 
 // add adds the flags that both have.
@@ -39,11 +39,19 @@ func NewPause(e *term.Env) *cobra.Command {
 		Short: "Pause a run between two steps",
 		Long: `Pause a run, even if another process is driving it. Running steps end first; --now cuts
 them off, and refrain resume runs them again. The command waits until the run is paused.
-Ctrl-C ends the command; the run still pauses.`,
+Ctrl-C ends the command; the run still pauses.
+
+--edit prints the folder with the copy of the files that a run with a workspace works on,
+such as that of refrain loop --branch. Edit them there, and resume the run: it continues
+with your changes, which --protect does not undo. It works for a paused run, too.`,
 		Example: `  refrain pause last
+  refrain pause last --edit
   refrain pause r_1f0c3a2b --reason "the test machine is needed"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			do := cluster.AskPause
+			if f.edit && (f.now || f.On) {
+				return term.UsageError(errors.New("--edit: the running steps must end first, in this program; leave out --now and --temporal"))
+			}
 			if f.now {
 				do = cluster.AskPauseNow
 			}
@@ -52,6 +60,7 @@ Ctrl-C ends the command; the run still pauses.`,
 	}
 	f.add(cmd, e)
 	cmd.Flags().BoolVar(&f.now, "now", false, "cut off the steps that are running")
+	cmd.Flags().BoolVar(&f.edit, "edit", false, "print the folder of the run's files, to edit them before the run is resumed")
 	return cmd
 }
 
@@ -62,6 +71,11 @@ func (f *askFlags) ask(ctx context.Context, e *term.Env, word, do string) error 
 		return err
 	}
 	defer s.Close()
+	if f.edit { // before the run is paused
+		if _, err := filesOf(ctx, s, id); err != nil {
+			return term.Failure(fmt.Errorf("--edit: %w", err))
+		}
+	}
 	var c cluster.Client
 	driver := ""
 	if f.On {
@@ -80,6 +94,9 @@ func (f *askFlags) ask(ctx context.Context, e *term.Env, word, do string) error 
 		} else {
 			tell := map[string]func(ctx context.Context, id, reason string) error{
 				cluster.AskPause: sup.Pause, cluster.AskPauseNow: sup.PauseNow, cluster.AskCancel: sup.Cancel}
+			if f.edit {
+				tell[do] = sup.PauseToEdit
+			}
 			err = tell[do](ctx, id, f.reason)
 		}
 		if err != nil {
@@ -97,11 +114,34 @@ func (f *askFlags) ask(ctx context.Context, e *term.Env, word, do string) error 
 			return term.Failure(fmt.Errorf("wait for run %s: %w", id, err))
 		}
 		fmt.Fprintf(e.Stderr, "run %s %s\n", id, standsNow(&run))
+		if f.edit && !run.Status.Over() {
+			if err := editable(ctx, e, s, id); err != nil {
+				return term.Failure(err)
+			}
+		}
 		if !run.Status.Over() {
 			fmt.Fprintln(e.Stderr, runstore.HowToResumeIn(ctx, s.Service, id))
 		}
 		return nil
 	}
+}
+
+// editable prints the folder of the files of a paused run to stdout.
+func editable(ctx context.Context, e *term.Env, s *runstore.Stock, id string) error {
+	r, err := filesOf(ctx, s, id)
+	if err != nil {
+		return err
+	}
+	if err := r.program.Nearby(); err != nil {
+		return err
+	}
+	dir, err := r.def.Workspace.Editable(ctx, r.place(e), id, r.files)
+	if err != nil {
+		return fmt.Errorf("find the files of run %s: %w", id, err)
+	}
+	fmt.Fprintln(e.Stderr, "The files of the run are in the following folder. Edit them; the run continues with them.")
+	fmt.Fprintln(e.Stdout, dir)
+	return nil
 }
 
 // standsNow returns the status of a run as text.

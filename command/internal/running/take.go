@@ -55,35 +55,62 @@ checked out, and the run can still be resumed.`,
 // errNothingToTake means that no step of a run has changed files.
 var errNothingToTake = errors.New("no step of the run has changed a file, so there is nothing to take")
 
+// errNoWorkspace means that a run has no files of its own.
+var errNoWorkspace = errors.New("the definition of the run has no workspace: its agents work on the files themselves")
+
+// workspaceRun is a run with a workspace.
+type workspaceRun struct {
+	run     *mark.Run
+	program *program.Program
+	def     *definition.Definition
+	files   any // the value of runfiles.Key
+}
+
+// filesOf returns a run with its workspace.
+func filesOf(ctx context.Context, s *runstore.Stock, id string) (*workspaceRun, error) {
+	view, run, err := s.View(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	r := &workspaceRun{run: run}
+	if r.program, err = program.Of(view); err != nil {
+		return nil, err
+	}
+	if r.def, err = r.program.Definition(); err != nil {
+		return nil, err
+	}
+	if r.def.Workspace == nil {
+		return nil, errNoWorkspace
+	}
+	r.files, _ = view.State().Get(runfiles.Key)
+	return r, nil
+}
+
+func (r *workspaceRun) place(e *term.Env) runfiles.Place {
+	return runfiles.Place{Root: r.program.Root, Copies: trust.Copies(e.Getenv)}
+}
+
 // take makes a branch of the files of a run, and says where they went. If stopped is true, it does so only for a run that ended
 // without handing over its result, and whose definition names a branch; otherwise it returns "".
 func take(ctx context.Context, e *term.Env, s *runstore.Stock, id, branch string, stopped bool) (string, error) {
-	view, run, err := s.View(ctx, id)
-	if err != nil {
-		return "", err
-	}
-	p, err := program.Of(view)
-	if err != nil {
-		return "", err
-	}
-	def, err := p.Definition()
-	if err != nil {
-		return "", err
-	}
-	v, _ := view.State().Get(runfiles.Key)
-	_, where := runfiles.Value(v)
-	over := run != nil && run.Status != mark.RunRunning
-	if stopped && (!over || where != "" || def.Workspace == nil || def.Workspace.Result.Branch == "") {
+	r, err := filesOf(ctx, s, id)
+	if stopped && errors.Is(err, errNoWorkspace) {
 		return "", nil
 	}
-	if def.Workspace == nil {
-		return "", errors.New("the definition of the run has no workspace: its agents have worked on the files themselves")
+	if err != nil {
+		return "", err
 	}
-	if err := p.Nearby(); err != nil {
+	run, def := r.run, r.def
+	_, where := runfiles.Value(r.files)
+	over := run != nil && run.Status != mark.RunRunning
+	if stopped && (!over || where != "" || def.Workspace.Result.Branch == "") {
+		return "", nil
+	}
+	if err := r.program.Nearby(); err != nil {
 		return "", err
 	}
 	reason := whyUnverified(run)
-	made, err := def.Workspace.Take(ctx, runfiles.Place{Root: p.Root, Copies: trust.Copies(e.Getenv)}, id, v, branch, reason)
+	made, err := def.Workspace.Take(ctx, r.place(e), id, r.files, branch, reason)
 	if errors.Is(err, runfiles.ErrUnchanged) {
 		err = errNothingToTake
 	}

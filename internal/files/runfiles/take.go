@@ -28,14 +28,11 @@ func (w *Config) Take(ctx context.Context, place Place, id string, value any, na
 	} else if was.hash == "" || was.hash == start {
 		return "", ErrUnchanged
 	}
-	quiet := *w
-	quiet.Result = Result{} // a branch that exists is found below
-	rs := New(quiet, place)
-	defer rs.Close()
-	d, err := rs.tree(ctx, id, "", was)
+	rs, d, err := w.standing(ctx, place, id, was)
 	if err != nil {
 		return "", err
 	}
+	defer rs.Close()
 	defer d.mu.Unlock()
 	r := workspace.Delivery{Branch: name, Message: resultOf(id), Number: name == ""}
 	if name == "" {
@@ -45,4 +42,32 @@ func (w *Config) Take(ctx context.Context, place Place, id string, value any, na
 		r.Message += fmt.Sprintf("\n\nNot verified, because %s.", reason)
 	}
 	return w.branch(ctx, d.tree, was, r)
+}
+
+// Editable returns the folder in which a person can edit the files of a run that does not run now, as its next step finds them. value is that of
+// [Key].
+func (w *Config) Editable(ctx context.Context, place Place, id string, value any) (string, error) {
+	was := stateOf(value)
+	rs, d, err := w.standing(ctx, place, id, was)
+	if err != nil {
+		return "", err
+	}
+	defer rs.Close()
+	defer d.mu.Unlock()
+	if err := d.tree.Settle(ctx, cmp.Or(was.hash, d.tree.Start())); err != nil {
+		return "", err
+	}
+	return d.tree.MakeWork()
+}
+
+// standing returns the tree of a run that does not run now, locked. It does not check the place of the result, where a branch may exist.
+func (w *Config) standing(ctx context.Context, place Place, id string, was state) (*Runs, *lockedTree, error) {
+	quiet := *w
+	quiet.Result = Result{}
+	rs := New(quiet, place)
+	d, err := rs.tree(ctx, id, "", was)
+	if err != nil {
+		return nil, nil, errors.Join(err, rs.Close())
+	}
+	return rs, d, nil
 }

@@ -61,6 +61,19 @@ func (t *Tree) Ensure(ctx context.Context, h Hash) (salvaged Hash, err error) {
 	return was, nil
 }
 
+// Settle makes the files those of a hash if a program was cut off while it worked on them. Otherwise they stay as they are, also if a
+// person has edited them. A person can then edit them, and the next [Tree.Ensure] finds that out.
+func (t *Tree) Settle(ctx context.Context, h Hash) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	note, err := os.ReadFile(filepath.Join(t.room, "state"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) || Hash(note).Valid() && !t.empty {
+		return err
+	}
+	_, err = t.restore(ctx, h)
+	return err
+}
+
 // working is the content of the file state while programs may be changing the files.
 const working = "working"
 
