@@ -77,6 +77,10 @@ type BuildConfig struct {
 	TextAnswers bool
 	// StandIns replace everything that leaves the process, for rehearsals.
 	StandIns StandIns
+	// Replace has outcomes by the names of steps and of agents that are tools, also in other agents. Such a step does not do
+	// its work, which may have effects outside, and hands back its outcome: a text, or a value that is handed back as JSON.
+	// Names that the definition does not have are ignored.
+	Replace map[string]any
 
 	workspace func(ctx agent.InvocationContext, run func(root string, env []string) error) (map[string]any, error)
 	withhold  []string // variables that no command inherits: the secrets of webhooks
@@ -175,6 +179,9 @@ func (b *builder) build(a *Agent) (agent.Agent, error) {
 		if made, err := standIn(a); made != nil || err != nil {
 			return made, err
 		}
+	}
+	if value, ok := b.cfg.Replace[a.Name]; ok {
+		return b.replaced(a, value)
 	}
 	cb := b.around(a)
 	if a.Parallel != nil && a.Parallel.copies != nil {

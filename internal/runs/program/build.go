@@ -20,6 +20,8 @@ type Env struct {
 	Code Code
 	// Getenv reads an environment variable; nil means os.Getenv.
 	Getenv func(string) string
+	// Model opens a model by its name; see definition.BuildConfig. Nil means provider.Open with Getenv.
+	Model func(ctx context.Context, name string) (model.LLM, error)
 	// Report is called with errors that do not fail a run, such as those of callbacks. Nil ignores
 	// them. One goroutine at a time calls it.
 	Report func(error)
@@ -54,7 +56,7 @@ func (e *ModelError) Unwrap() error { return e.Err }
 // and the environment.
 func (p *Program) BuildConfig() definition.BuildConfig {
 	return definition.BuildConfig{Root: p.Root, DefaultModel: cmp.Or(p.Model, p.DefaultModel), Limits: p.Limits,
-		Permissions: p.Permissions, TextAnswers: p.TextAnswers}
+		Permissions: p.Permissions, TextAnswers: p.TextAnswers, Replace: p.Replace}
 }
 
 // config returns the program's settings for its agents. The function stops the tool servers that they have started.
@@ -63,9 +65,10 @@ func (p *Program) config(ctx context.Context, env Env,
 	cfg := p.BuildConfig()
 	cfg.DefaultModel, cfg.Getenv, cfg.Transport = p.DefaultModel, env.Getenv, env.Transport
 	cfg.Elsewhere, cfg.Store, cfg.Copies = env.Elsewhere, env.Store, env.Copies
+	cfg.Model = env.Model
 	env.Code.Into(&cfg)
 	if p.Model != "" && asksModel(def, env.Elsewhere != nil) {
-		llm, err := provider.Open(ctx, p.Model, env.Getenv)
+		llm, err := openModel(ctx, env, p.Model)
 		if err != nil {
 			return cfg, nil, &ModelError{err}
 		}
@@ -90,6 +93,13 @@ func (p *Program) config(ctx context.Context, env Env,
 			}
 		}
 	}, nil
+}
+
+func openModel(ctx context.Context, env Env, name string) (model.LLM, error) {
+	if env.Model != nil {
+		return env.Model(ctx, name)
+	}
+	return provider.Open(ctx, name, env.Getenv)
 }
 
 // asksModel reports whether this process asks a model. Workers open the models of steps elsewhere.

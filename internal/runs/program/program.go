@@ -53,6 +53,8 @@ type Program struct {
 	DefaultModel string `json:"default_model,omitempty"`
 	// Permissions are those of all coding agents in place of the definition's.
 	Permissions string `json:"permissions,omitempty"`
+	// Replace has the outcomes of steps that do not do their work; see definition.BuildConfig.
+	Replace map[string]any `json:"replace,omitempty"`
 	// Limits replace those of the definition.
 	definition.Limits
 	// Served says that a server started the run, so that it continues the run after a restart.
