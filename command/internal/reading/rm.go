@@ -141,7 +141,7 @@ func remove(ctx context.Context, e *term.Env, f rmFlags, words []string) error {
 // choose returns the runs that the arguments and flags select.
 func (f *rmFlags) choose(ctx context.Context, store session.Service, words []string,
 	age time.Duration) ([]listedRun, error) {
-	all, err := runstore.List(ctx, store)
+	all, err := runstore.ListAll(ctx, store)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ type runsFlags struct {
 	clusters.Flags
 	store, status string
 	limit         int
-	json          bool
+	json, all     bool
 }
 
 // statuses are the values of --status.
@@ -56,7 +56,8 @@ the workflow. refrain resume RUN --temporal ADDRESS starts a new workflow for th
 Other commands take a run's ID, the beginning of its ID, or "last" for the newest run.`,
 		Example: `  refrain runs
   refrain runs --status interrupted
-  refrain runs --limit 100 --json`,
+  refrain runs --limit 100 --json
+  refrain runs --all`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runs(cmd.Context(), e, f) },
 	}
 	fl := cmd.Flags()
@@ -65,6 +66,7 @@ Other commands take a run's ID, the beginning of its ID, or "last" for the newes
 		"variables TEMPORAL_*")
 	fl.StringVar(&f.status, "status", "", "only runs with this status: `"+strings.Join(statuses, "|")+"`")
 	fl.IntVar(&f.limit, "limit", 20, "show at most this many runs; 0 shows all")
+	fl.BoolVar(&f.all, "all", false, "also show the case-runs of refrain eval")
 	fl.BoolVar(&f.json, "json", false, "write one line of JSON for each run")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(statuses, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -90,7 +92,11 @@ func runs(ctx context.Context, e *term.Env, f runsFlags) error {
 		return err
 	}
 	defer closeStore()
-	all, err := runstore.List(ctx, store)
+	list := runstore.List
+	if f.all {
+		list = runstore.ListAll
+	}
+	all, err := list(ctx, store)
 	if err != nil {
 		return err
 	}

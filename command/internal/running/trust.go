@@ -96,7 +96,7 @@ func trustStore(ctx context.Context, e *term.Env, yes bool) error {
 
 // showUnfinished lists the runs that have not ended, each with the programs that it would start.
 func showUnfinished(ctx context.Context, e *term.Env, store session.Service) error {
-	all, err := runstore.List(ctx, store)
+	all, err := runstore.ListAll(ctx, store)
 	if err != nil {
 		return err
 	}

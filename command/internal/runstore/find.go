@@ -130,9 +130,15 @@ func get(ctx context.Context, store session.Service, id string, recent int) (*se
 	return session.ViewOf(got.Session), nil
 }
 
-// List returns the sessions of all runs, the newest first, without their logs.
+// List returns the sessions of all runs, the newest first, without their logs and without the case-runs of evals.
 func List(ctx context.Context, store session.Service) ([]session.Session, error) {
 	all, err := runlog.List(ctx, store, AppName, UserName)
+	return all, term.Failure(err)
+}
+
+// ListAll returns what List returns, with the case-runs of evals.
+func ListAll(ctx context.Context, store session.Service) ([]session.Session, error) {
+	all, err := runlog.ListAll(ctx, store, AppName, UserName)
 	return all, term.Failure(err)
 }
 
