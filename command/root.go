@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/refrain-dev/refrain/command/internal/evals"
 	"github.com/refrain-dev/refrain/command/internal/reading"
 	"github.com/refrain-dev/refrain/command/internal/running"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
@@ -47,7 +48,7 @@ refrain help definition lists every field of a definition.`,
 		{"Write a definition:", []*cobra.Command{
 			writing.NewInit(e), writing.NewValidate(e), writing.NewCheck(e), writing.NewGraph(e), writing.NewRehearse(e), writing.NewSchema(e)}},
 		{"Run it:", []*cobra.Command{
-			running.NewRun(e), running.NewLoop(e), running.NewConsole(e), running.NewServe(e), running.NewWorker(e), running.NewMCP(e),
+			running.NewRun(e), running.NewLoop(e), evals.New(e), running.NewConsole(e), running.NewServe(e), running.NewWorker(e), running.NewMCP(e),
 			running.NewResume(e), running.NewTake(e), running.NewTell(e), running.NewPause(e), running.NewCancel(e), running.NewFork(e), running.NewAnswer(e),
 			running.NewResolve(e)}},
 		{"Look at runs:", []*cobra.Command{
@@ -105,7 +106,7 @@ func nameStore(e *term.Env, verb *cobra.Command, args []string) {
 	if stored == "" {
 		return
 	}
-	runs := []string{"last", `r_[0-9a-f]+`}
+	runs := []string{"last", `r_[0-9a-f]+`, `ev_[0-9a-f]+`}
 	if given := verb.Flags().Lookup("session"); given != nil && given.Changed {
 		args = append(args, given.Value.String())
 	}
@@ -114,7 +115,7 @@ func nameStore(e *term.Env, verb *cobra.Command, args []string) {
 	}
 	called := e.Commands
 	mention := regexp.MustCompile(`(\b` + regexp.QuoteMeta(cmp.Or(e.Code.Name, "refrain")) +
-		` (?:run FILE|(?:show|resume|answer|resolve|fork|watch|pause|cancel|rm|events|verify|export|backtest) (?:` +
+		` (?:run FILE|(?:eval resume|show|resume|answer|resolve|fork|watch|pause|cancel|rm|events|verify|export|backtest) (?:` +
 		strings.Join(runs, "|") + `)))($|[\s,;:.)"])`)
 	with := "$1" + strings.ReplaceAll(stored, "$", "$$") + "$2"
 	e.Commands = func(text string) string {

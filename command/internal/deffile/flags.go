@@ -26,8 +26,22 @@ type Limits struct {
 	maxIterations uint
 	modelCalls    string
 	timeout       time.Duration
+	budget        Budget
+}
+
+// Budget holds the flags of a budget.
+type Budget struct {
+	flags         *pflag.FlagSet
 	calls, tokens int64
 	cost          float64
+}
+
+// Add adds the flags to a command.
+func (f *Budget) Add(fl *pflag.FlagSet) {
+	f.flags = fl
+	fl.Int64Var(&f.calls, "budget-calls", 0, "stop when this many requests were sent to models")
+	fl.Int64Var(&f.tokens, "budget-tokens", 0, "stop when this many tokens were used, input and output together")
+	fl.Float64Var(&f.cost, "budget-cost", 0, "stop at this cost, computed from the prices in the definition")
 }
 
 // Add adds the flags to a command.
@@ -39,9 +53,7 @@ func (f *Limits) Add(fl *pflag.FlagSet) {
 		"definition's; 0 removes the limit")
 	fl.StringVar(&f.modelCalls, "max-model-calls", "", "fail after this `number` of model calls, or none for no "+
 		"limit, in place of the definition's (default 500)")
-	fl.Int64Var(&f.calls, "budget-calls", 0, "stop when this many requests were sent to models")
-	fl.Int64Var(&f.tokens, "budget-tokens", 0, "stop when this many tokens were used, input and output together")
-	fl.Float64Var(&f.cost, "budget-cost", 0, "stop at this cost, computed from the prices in the definition")
+	f.budget.Add(fl)
 }
 
 // Given returns the limits whose flags were given.
@@ -58,7 +70,7 @@ func (f *Limits) Given() (given definition.Limits, err error) {
 		}
 		given.Timeout = &f.timeout
 	}
-	if given.Budget, err = f.budget(); err != nil {
+	if given.Budget, err = f.budget.Given(); err != nil {
 		return given, err
 	}
 	switch {
@@ -94,33 +106,37 @@ func Hint(err error) error {
 	return err
 }
 
-// budget returns the budget of the flags; nil if none was given.
-func (f *Limits) budget() (*budget.Limits, error) {
+// Given returns the limits whose flags were given; nil if none was.
+func (f *Budget) Given() (*budget.Limits, error) {
 	var b budget.Limits
-	given := false
+	if changed, err := f.Into(&b); !changed || err != nil {
+		return nil, err
+	}
+	return &b, nil
+}
+
+// Into replaces the limits whose flags were given, and reports whether there are any.
+func (f *Budget) Into(b *budget.Limits) (given bool, err error) {
 	for _, l := range []struct {
 		flag string
 		n    int64
 		to   *int64
 	}{{"budget-calls", f.calls, &b.Calls}, {"budget-tokens", f.tokens, &b.Tokens}} {
-		if !f.Flags.Changed(l.flag) {
+		if !f.flags.Changed(l.flag) {
 			continue
 		}
 		if l.n < 1 {
-			return nil, fmt.Errorf("--%s %d: give at least 1, or leave it out for no limit", l.flag, l.n)
+			return false, fmt.Errorf("--%s %d: give at least 1, or leave it out for no limit", l.flag, l.n)
 		}
 		*l.to, given = l.n, true
 	}
-	if f.Flags.Changed("budget-cost") {
+	if f.flags.Changed("budget-cost") {
 		if !(f.cost >= 0) || math.IsInf(f.cost, 0) {
-			return nil, fmt.Errorf("--budget-cost %v: give 0 or more", f.cost)
+			return false, fmt.Errorf("--budget-cost %v: give 0 or more", f.cost)
 		}
-		b.Cost, given = &f.cost, true
+		b.Cost, given = new(f.cost), true
 	}
-	if !given {
-		return nil, nil
-	}
-	return &b, nil
+	return given, nil
 }
 
 // ParseSets reads the values of --set, each written as key=value.

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package evals
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/internal/eval"
+	"github.com/refrain-dev/refrain/internal/eval/cases"
+	"github.com/refrain-dev/refrain/internal/eval/report"
+	"github.com/refrain-dev/refrain/session/lease"
+)
+
+// output are the flags about the report of an eval.
+type output struct {
+	json, undecidedOK bool
+	junit             string
+}
+
+func (f *output) add(fl *pflag.FlagSet) {
+	fl.BoolVar(&f.json, "json", false, "write the report as JSON, with every run and check")
+	fl.StringVar(&f.junit, "junit", "", "also write the report as JUnit XML to `FILE`")
+	fl.BoolVar(&f.undecidedOK, "undecided-ok", false, "exit with 0 if there is no verdict")
+}
+
+// print prints the report of an eval, and returns its exit code.
+func (f *output) print(e *term.Env, rec *eval.Record) error {
+	return f.report(e, rec.Report())
+}
+
+func (f *output) report(e *term.Env, rep *report.Report) error {
+	rep.Retry = e.Hint(rep.Retry)
+	sum := rep.Summary()
+	if f.junit != "" {
+		file, err := os.Create(f.junit)
+		if err != nil {
+			return term.UsageError(fmt.Errorf("--junit: %w", err))
+		}
+		if err := errors.Join(sum.WriteJUnit(file), file.Close()); err != nil {
+			return term.Failure(fmt.Errorf("--junit %s: %w", f.junit, err))
+		}
+	}
+	write := func(w io.Writer) error { return sum.WriteText(w, term.ColumnsOf(w)) }
+	if f.json {
+		write = sum.WriteJSON
+	}
+	if err := write(e.Stdout); err != nil {
+		return term.Failure(fmt.Errorf("write the report: %w", err))
+	}
+	code := sum.ExitCode()
+	if code == report.ExitUndecided && f.undecidedOK {
+		code = term.ExitOK
+	}
+	if code == term.ExitOK {
+		return nil
+	}
+	return &term.Exit{Code: code}
+}
+
+func newResume(e *term.Env) *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use:   "resume EVAL",
+		Short: "Continue an eval that was interrupted, or that its budget has ended",
+		Long: `Continue an eval that was interrupted, or that its budget has ended. Runs that are over are
+not repeated, and those that were cut off continue. With a larger --budget-cost an eval
+continues that its budget has ended.`,
+		Example: `  refrain eval resume last
+  refrain eval resume ev_3f2a1c --budget-cost 10`,
+		Args: term.Args,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			w, err := openStore(cmd.Context(), e, f.store)
+			if err != nil {
+				return err
+			}
+			defer w.close()
+			id, err := eval.Find(cmd.Context(), w.config, args[0])
+			if err != nil {
+				return term.UsageError(err)
+			}
+			ev, err := eval.Open(cmd.Context(), w.config, id, func(p *eval.Plan) {
+				_, err = f.budget.Into(&p.Set.Budget)
+				if cmd.Flags().Changed("parallel") {
+					p.Set.Parallel = int(f.parallel)
+				}
+			})
+			if held, ok := errors.AsType[*lease.HeldError](err); ok {
+				return term.UsageError(fmt.Errorf("eval %s goes on: %s drives it", id, held.Owner))
+			}
+			if err != nil {
+				return term.UsageError(err)
+			}
+			defer ev.Close()
+			return w.follow(cmd.Context(), ev, &f.output)
+		},
+	}
+	cmd.ValidArgsFunction = complete(e)
+	fl := cmd.Flags()
+	fl.UintVar(&f.parallel, "parallel", 0, "run this many cases at a time (default: as before)")
+	f.budget.Add(fl)
+	f.output.add(fl)
+	runstore.Flag(fl, &f.store)
+	return cmd
+}
+
+func newShow(e *term.Env) *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use:     "show EVAL",
+		Short:   "Print the report of an eval",
+		Long:    `Print the report of an eval, also of one that goes on. The exit code is that of the eval.`,
+		Example: "  refrain eval show last\n  refrain eval show ev_3f2a1c --json",
+		Args:    term.Args,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			w, err := readStore(cmd.Context(), e, f.store)
+			if err != nil {
+				return err
+			}
+			defer w.close()
+			rec, err := w.read(cmd.Context(), args[0])
+			if err != nil {
+				return term.UsageError(err)
+			}
+			return f.print(e, rec)
+		},
+	}
+	cmd.ValidArgsFunction = complete(e)
+	fl := cmd.Flags()
+	f.output.add(fl)
+	runstore.Flag(fl, &f.store)
+	return cmd
+}
+
+func newCompare(e *term.Env) *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use:   "compare EVAL EVAL",
+		Short: "Say which of two evals is better",
+		Long: `Say whether the first eval is better than the second. Both must have run the same cases
+with the same checks; refrain eval score checks the runs of an eval again with other
+cases. Nothing runs. Exit codes are those of refrain eval --against.`,
+		Example: "  refrain eval compare ev_3f2a1c ev_91bc07",
+		Args:    term.Args,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			w, err := readStore(cmd.Context(), e, f.store)
+			if err != nil {
+				return err
+			}
+			defer w.close()
+			var recs [2]*eval.Record
+			for i := range recs {
+				if recs[i], err = w.read(cmd.Context(), args[i]); err != nil {
+					return term.UsageError(err)
+				}
+			}
+			rep, err := eval.Compare(recs[0], recs[1])
+			if err != nil {
+				return term.UsageError(err)
+			}
+			if cmd.Flags().Changed("margin") {
+				rep.Margin = f.margin
+			}
+			return f.report(e, rep)
+		},
+	}
+	cmd.ValidArgsFunction = complete(e)
+	fl := cmd.Flags()
+	fl.Float64Var(&f.margin, "margin", 0, "largest difference that does not matter, in place of that of the first eval")
+	f.output.add(fl)
+	runstore.Flag(fl, &f.store)
+	return cmd
+}
+
+func newScore(e *term.Env) *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use:   "score EVAL",
+		Short: "Check the runs of an eval again, with other checks",
+		Long: `Check the runs of an eval again with the checks of a file of cases. Nothing runs and no
+model is asked: the checks read what the runs have left. The result is a new eval, which
+can be shown and compared. Cases that the eval has not run are left out.`,
+		Example: "  refrain eval score ev_3f2a1c --cases stricter.yaml",
+		Args:    term.Args,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.cases == "" {
+				return term.UsageError(fmt.Errorf("no cases are given; write: refrain eval score %s --cases FILE", args[0]))
+			}
+			set, err := cases.Open(f.cases)
+			if err != nil {
+				return term.UsageError(err)
+			}
+			w, err := openStore(cmd.Context(), e, f.store)
+			if err != nil {
+				return err
+			}
+			defer w.close()
+			old, err := w.read(cmd.Context(), args[0])
+			if err != nil {
+				return term.UsageError(err)
+			}
+			rec, err := eval.Score(cmd.Context(), w.config, old, set, f.cases)
+			if err != nil {
+				return term.UsageError(err)
+			}
+			return f.print(e, rec)
+		},
+	}
+	cmd.ValidArgsFunction = complete(e)
+	fl := cmd.Flags()
+	fl.StringVar(&f.cases, "cases", "", "`FILE` of the cases with the checks; required")
+	_ = cmd.MarkFlagFilename("cases", "yaml", "yml", "json", "jsonl", "csv")
+	f.output.add(fl)
+	runstore.Flag(fl, &f.store)
+	return cmd
+}
+
+// complete completes the arguments with the IDs of evals, the newest first. It reports no errors, because a shell does not show
+// them.
+func complete(e *term.Env) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		const directive = cobra.ShellCompDirectiveKeepOrder | cobra.ShellCompDirectiveNoFileComp
+		if len(args) >= strings.Count(cmd.Use, "EVAL") {
+			return nil, directive
+		}
+		quiet := *e
+		quiet.Stderr = io.Discard
+		w, err := readStore(cmd.Context(), &quiet, cmd.Flags().Lookup("store").Value.String())
+		if err != nil {
+			return nil, directive
+		}
+		defer w.close()
+		ids, err := eval.List(cmd.Context(), w.config.Service, w.config.AppName, w.config.UserID)
+		if err != nil {
+			return nil, directive
+		}
+		return ids, directive
+	}
+}

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package evals has the verb eval and its subcommands.
+package evals
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/command/internal/deffile"
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/internal/eval"
+	"github.com/refrain-dev/refrain/internal/eval/cases"
+	"github.com/refrain-dev/refrain/internal/values/brief"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// flags are the flags of refrain eval.
+type flags struct {
+	output
+	budget deffile.Budget
+
+	cases, against, failed, model, store, root string
+	only                                       []string
+	repeat, parallel, sample                   uint
+	seed                                       uint64
+	margin                                     float64
+	stopEarly, new                             bool
+}
+
+func New(e *term.Env) *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use:   "eval FILE",
+		Short: "Evaluate a definition over cases",
+		Long: `Run a definition over the cases of a file, check what each run does, and print how many
+cases pass. Each case runs three times, because models answer differently each time.
+
+With --against the cases also run with another definition, and eval says which of both is
+better: better, worse, same, or not decided, with an interval for the difference. "same"
+needs --margin, the difference that does not matter. The other definition can be that of
+an earlier eval, whose runs are used again.
+
+A file of cases is YAML, CSV or JSON lines, or a file of Google's ADK; doc/eval.md
+describes it. The run of a case asks nobody: the case has the answers of people. Runs act
+as refrain run does. List a step that must not act under replace in the file of cases.
+
+Before the first run, eval prints how many runs there will be, and their largest possible
+cost. --budget-cost ends the eval when it has cost that much, after the runs that are under
+way. If eval is interrupted, refrain eval resume EVAL continues it, and repeats no run.
+
+The runs of cases are ordinary runs; refrain runs --all lists them.
+
+Exit codes: 0 every case has passed (with --against: better or same), 1 a case has failed
+(worse), 2 wrong usage or an invalid definition, 3 not decided, or ended by the budget or
+by errors, 130 interrupted.`,
+		Example: `  refrain eval loop.yaml --cases cases.yaml
+  refrain eval loop.yaml --cases cases.yaml --against old.yaml --margin 0.05
+  refrain eval loop.yaml --cases cases.yaml --against ev_3f2a1c --stop-early
+  refrain eval loop.yaml --cases cases.yaml --only tag:refund --repeat 1
+  refrain eval loop.yaml --cases cases.yaml --failed ev_3f2a1c
+  refrain eval resume ev_3f2a1c`,
+		Args: term.Args,
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args[0]) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.cases, "cases", "", "`FILE` of the cases; required")
+	fl.StringVar(&f.against, "against", "", "`FILE` of the definition to compare with, or the ID of an earlier eval")
+	fl.UintVar(&f.repeat, "repeat", 0, "run each case this often, in place of what the file of cases says (default 3)")
+	fl.UintVar(&f.parallel, "parallel", 0, "run this many cases at a time, in place of what the file says (default 4)")
+	fl.Uint64Var(&f.seed, "seed", 0, "seed of what chance decides, such as the order of the cases (default 1)")
+	fl.Float64Var(&f.margin, "margin", 0, "largest difference that does not matter, such as 0.02; up to it two versions are the same")
+	fl.StringSliceVar(&f.only, "only", nil, "run only the cases with these IDs, or with a tag: `ID|tag:TAG`")
+	fl.StringVar(&f.failed, "failed", "", "run only the cases that failed, or were errors, in the eval with this `ID`")
+	fl.UintVar(&f.sample, "sample", 0, "run only this many cases, chosen by chance")
+	fl.BoolVar(&f.stopEarly, "stop-early", false, "with --against: end when the difference is clear, at one of five looks")
+	fl.StringVar(&f.model, "model", "", "`provider/name` of the model for all agents, in place of the definition's")
+	fl.BoolVar(&f.new, "new", false, "begin a new eval although the same one was interrupted")
+	f.budget.Add(fl)
+	f.output.add(fl)
+	runstore.Flag(fl, &f.store)
+	fl.StringVar(&f.root, "root", ".", "`directory` that commands may not leave")
+	_ = cmd.MarkFlagFilename("cases", "yaml", "yml", "json", "jsonl", "csv")
+	_ = cmd.MarkFlagFilename("against", "yaml", "yml")
+	for _, sub := range []*cobra.Command{newResume(e), newShow(e), newCompare(e), newScore(e), newAdd(e)} {
+		cmd.AddCommand(sub)
+	}
+	return cmd
+}
+
+func (f *flags) run(cmd *cobra.Command, e *term.Env, file string) error {
+	ctx := cmd.Context()
+	if f.cases == "" {
+		return term.UsageError(fmt.Errorf("no cases are given; write: refrain eval %s --cases FILE", file))
+	}
+	if f.stopEarly && f.against == "" {
+		return term.UsageError(errors.New("--stop-early ends a comparison; name the other version with --against"))
+	}
+	set, err := cases.Open(f.cases)
+	if err != nil {
+		return term.UsageError(err)
+	}
+	p := &eval.Plan{File: f.cases, StopEarly: f.stopEarly}
+	if err := f.limit(cmd, set); err != nil {
+		return term.UsageError(err)
+	}
+	if err := f.version(e, p, eval.SideA, file); err != nil {
+		return err
+	}
+	isFile := f.against != "" && exists(f.against)
+	if isFile {
+		if err := f.version(e, p, eval.SideB, f.against); err != nil {
+			return err
+		}
+	}
+	w, err := openStore(ctx, e, f.store)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	if err := f.choose(ctx, w, set); err != nil {
+		return term.UsageError(err)
+	}
+	p.Set, p.Hash = *set, set.Hash()
+	var known []eval.Scored
+	if f.against != "" && !isFile {
+		if known, err = w.known(ctx, p, f.against); err != nil {
+			return err
+		}
+	}
+	if err := f.refuseAgain(ctx, w, p); err != nil {
+		return err
+	}
+	ev, err := eval.Start(ctx, w.config, p, known)
+	if err != nil {
+		return term.UsageError(err)
+	}
+	defer ev.Close()
+	return w.follow(ctx, ev, &f.output)
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+// limit applies the flags that replace what the file of cases says.
+func (f *flags) limit(cmd *cobra.Command, set *cases.Set) error {
+	fl := cmd.Flags()
+	for _, n := range []struct {
+		flag  string
+		value uint
+		to    *int
+	}{{"repeat", f.repeat, &set.Repeat}, {"parallel", f.parallel, &set.Parallel}} {
+		if fl.Changed(n.flag) {
+			if n.value < 1 || n.value > 10_000 {
+				return fmt.Errorf("--%s %d: give a number from 1 to 10000", n.flag, n.value)
+			}
+			*n.to = int(n.value)
+		}
+	}
+	if fl.Changed("repeat") {
+		set.Cases = slices.Clone(set.Cases)
+		for i := range set.Cases {
+			set.Cases[i].Repeat = 0
+		}
+	}
+	if fl.Changed("seed") {
+		set.Seed = f.seed
+	}
+	if fl.Changed("margin") {
+		if !(f.margin >= 0) {
+			return fmt.Errorf("--margin %v: give 0 or more, such as 0.02", f.margin)
+		}
+		set.Margin = f.margin
+	}
+	_, err := f.budget.Into(&set.Budget)
+	return err
+}
+
+// version adds a version to the plan.
+func (f *flags) version(e *term.Env, p *eval.Plan, side, file string) error {
+	prog, def, err := deffile.NewProgram(e, file, f.model, f.root, new(deffile.Limits))
+	if err != nil {
+		return err
+	}
+	def.Warnings().Format(e.Stderr)
+	v, err := eval.NewVersion(file, prog, def)
+	v.Side = side
+	p.Versions = append(p.Versions, v)
+	return err
+}
+
+// choose leaves the cases that the flags choose.
+func (f *flags) choose(ctx context.Context, w *store, set *cases.Set) error {
+	if f.failed != "" {
+		rec, err := w.read(ctx, f.failed)
+		if err != nil {
+			return err
+		}
+		if err := eval.Failed(set, rec); err != nil {
+			return err
+		}
+	}
+	if len(f.only) > 0 {
+		if err := eval.Only(set, f.only); err != nil {
+			return err
+		}
+	}
+	if f.sample > 0 {
+		eval.Sample(set, int(f.sample))
+	}
+	return nil
+}
+
+// refuseAgain returns an error if the same eval was interrupted, because to continue it costs less.
+func (f *flags) refuseAgain(ctx context.Context, w *store, p *eval.Plan) error {
+	if f.new {
+		return nil
+	}
+	old, err := eval.Interrupted(ctx, w.config, p)
+	if err != nil {
+		return term.Failure(err)
+	}
+	if old == nil {
+		return nil
+	}
+	return term.UsageError(fmt.Errorf("eval %s has the same definition and cases, and was interrupted after %d of %s; continue it with: "+
+		"refrain eval resume %[1]s, or begin a new one with --new", old.ID, len(old.Scored), brief.Count(old.Runs(), "run")))
+}
+
+// store is a store with evals.
+type store struct {
+	e      *term.Env
+	stock  *runstore.Stock
+	config eval.Config
+
+	closeService func() error // of a store that is only read
+}
+
+// openStore opens a store, which it creates if it does not exist.
+func openStore(ctx context.Context, e *term.Env, spec string) (*store, error) {
+	if err := runstore.PrepareFolder(e, spec); err != nil {
+		return nil, err
+	}
+	s, err := runstore.MakeWorkerStock(ctx, e, spec)
+	if err != nil {
+		return nil, err
+	}
+	sup, err := s.Supervise(e, nil)
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return &store{e: e, stock: s, config: eval.Config{Supervisor: sup, Service: s.Service, AppName: runstore.AppName, UserID: runstore.UserName,
+		Code: e.Code, Owner: lease.Process(), Dead: lease.Dead, LeaseTTL: runstore.LeaseTTL}}, nil
+}
+
+// readStore opens a store to read evals.
+func readStore(ctx context.Context, e *term.Env, spec string) (*store, error) {
+	service, closeService, err := runstore.OpenService(ctx, e, spec)
+	if err != nil {
+		return nil, err
+	}
+	return &store{e: e, closeService: closeService, config: eval.Config{Service: service, AppName: runstore.AppName, UserID: runstore.UserName}}, nil
+}
+
+// leave is how long case-runs have to end their steps after Ctrl-C.
+const leave = 3 * time.Second
+
+// close pauses the case-runs that go on, and closes the store.
+func (w *store) close() {
+	if w.closeService != nil {
+		_ = w.closeService() // nothing was written
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leave)
+	defer cancel()
+	if err := w.config.Supervisor.Close(ctx); err != nil {
+		term.PrintError(w.e.Stderr, err)
+	}
+	w.stock.Close()
+}
+
+// read reads an eval by its ID, the beginning of its ID, or last for the newest.
+func (w *store) read(ctx context.Context, word string) (*eval.Record, error) {
+	id, err := eval.Find(ctx, w.config, word)
+	if err != nil {
+		return nil, err
+	}
+	return eval.Read(ctx, w.config.Service, w.config.AppName, w.config.UserID, id)
+}
+
+// known adds the version of an earlier eval to the plan, and returns its results.
+func (w *store) known(ctx context.Context, p *eval.Plan, word string) ([]eval.Scored, error) {
+	old, err := w.read(ctx, word)
+	if errors.Is(err, eval.ErrNotFound) {
+		err = fmt.Errorf("--against %s: there is no such file, and %w", word, err)
+	}
+	if err != nil {
+		return nil, term.UsageError(err)
+	}
+	known, err := eval.Known(p, old)
+	if err != nil {
+		return nil, term.UsageError(fmt.Errorf("--against: %w", err))
+	}
+	v := old.Versions[0]
+	p.Versions = append(p.Versions, eval.Version{Side: eval.SideB, Name: v.Name, Hash: v.Hash, Eval: old.ID, Began: old.Began})
+	if age := time.Since(old.Began); age > eval.OldAfter {
+		fmt.Fprintf(w.e.Stderr, "Eval %s is %d days old. Models change meanwhile; --against %s runs its definition again.\n", old.ID,
+			int(age.Hours()/24), v.Name)
+	}
+	return known, nil
+}
+
+// follow runs an eval and prints its report.
+func (w *store) follow(ctx context.Context, ev *eval.Eval, out *output) error {
+	worst, err := ev.Worst()
+	if err != nil {
+		return term.Failure(err)
+	}
+	budget := ev.Set.Budget.Cost
+	if budget != nil && worst.Unpriced != "" {
+		return term.UsageError(fmt.Errorf("--budget-cost: the price of %s is unknown, so its cost cannot be counted; give it under prices "+
+			"in the definition, or limit --budget-tokens", worst.Unpriced))
+	}
+	say(w.e, ev, worst)
+	total, done := ev.Runs(), 0
+	for _, s := range ev.Scored {
+		if ev.Own(&s) {
+			done++
+		}
+	}
+	if term.IsTerminal(w.e.Stderr) {
+		ev.OnScored = func(s *eval.Scored) {
+			done++
+			fmt.Fprintf(w.e.Stderr, "  %d of %d  %s\n", done, total, line(s, len(ev.Versions) > 1))
+		}
+	}
+	err = ev.Run(ctx)
+	if errors.Is(err, term.ErrInterrupted) || errors.Is(err, context.Canceled) || errors.Is(err, supervisor.ErrClosed) {
+		fmt.Fprintf(w.e.Stderr, "Interrupted after %d of %s. Continue with: refrain eval resume %s\n", len(ev.Scored), brief.Count(total, "run"), ev.ID)
+		return &term.Exit{Code: term.ExitInterrupted}
+	}
+	if err != nil {
+		return term.Failure(fmt.Errorf("%w; continue with: refrain eval resume %s", err, ev.ID))
+	}
+	return out.print(w.e, ev.Record)
+}
+
+// say prints what the eval is going to do, and the most that it can cost.
+func say(e *term.Env, ev *eval.Eval, w eval.Worst) {
+	text := fmt.Sprintf("Eval %s: %s", ev.ID, brief.Count(w.Runs, "run"))
+	if len(ev.Scored) > 0 && w.Runs < ev.Runs() {
+		text += fmt.Sprintf(" left of %d", ev.Runs())
+	}
+	atOnce := min(ev.Set.Parallel, w.Runs)
+	switch {
+	case !w.Asks:
+	case w.Unpriced != "":
+		text += fmt.Sprintf("; the cost is unknown, because the price of %s is", w.Unpriced)
+	case w.Total.Unbounded():
+		text += "; no limit of cost applies"
+	default:
+		text += fmt.Sprintf("; they cost at most %s (%s each)", brief.Money(float64(w.Total)), brief.Money(float64(w.Each)))
+	}
+	fmt.Fprintln(e.Stderr, brief.Clean(text+"."))
+	if b := ev.Set.Budget.Cost; b != nil && w.Asks {
+		over := "an unknown amount"
+		if !w.Each.Unbounded() {
+			over = brief.Money(float64(atOnce) * float64(w.Each))
+		}
+		fmt.Fprintf(e.Stderr, "The budget is %s. The last %s may exceed it by %s.\n", brief.Money(*b), brief.Count(atOnce, "run"), over)
+	}
+}
+
+// line describes the result of a case-run.
+func line(s *eval.Scored, sides bool) string {
+	text := s.Case
+	if sides {
+		text += " " + s.Side
+	}
+	text += fmt.Sprintf(" %d  ", s.N)
+	switch {
+	case s.Error != "":
+		text += "error: " + brief.Line(s.Error, 80)
+	case s.Grade.Passed == nil:
+		text += "not evaluated"
+	case *s.Grade.Passed:
+		text += "passed"
+	default:
+		text += "failed"
+	}
+	if s.Calls > 0 {
+		text += "  " + term.Cost(s.Cost)
+	}
+	return brief.Clean(text + "  " + brief.Clock(time.Duration(s.Seconds*float64(time.Second))))
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eval
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/refrain-dev/refrain/internal/eval/cases"
+	"github.com/refrain-dev/refrain/internal/eval/check"
+	"github.com/refrain-dev/refrain/internal/runs/program"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// CaseOf returns a case that asks what the runs of a session were asked, and expects what they answered. It fails for a session
+// whose runs have not all completed.
+func CaseOf(view *session.View, code *program.Code) (*check.Case, error) {
+	c := &check.Case{ID: view.ID()}
+	subject, err := subjectOf(c, view)
+	if err != nil {
+		return nil, err
+	}
+	for ev := range counting(view) {
+		if ev.Mark == nil || ev.Mark.Kind != mark.KindRunStarted {
+			continue
+		}
+		if len(c.Turns) == 0 {
+			p, err := program.Of(view)
+			if err != nil {
+				return nil, err
+			}
+			def, err := p.DefinitionFor(code)
+			if err != nil {
+				return nil, err
+			}
+			c.Values = make(map[string]any)
+			for _, in := range def.Inputs {
+				if v, ok := ev.Actions.StateDelta[in.Name]; ok && !reflect.DeepEqual(v, in.Default) {
+					c.Values[in.Name] = v
+				}
+			}
+		}
+		c.Turns = append(c.Turns, check.Turn{Input: ev.Text()})
+	}
+	if len(c.Turns) == 0 || len(subject.Turns) < len(c.Turns) {
+		return nil, fmt.Errorf("run %s has not completed, so there is no answer to expect", view.ID())
+	}
+	for i := range c.Turns {
+		c.Turns[i].Expected, c.Turns[i].Calls = &subject.Turns[i].Answer, subject.Turns[i].Calls
+	}
+	return c, nil
+}
+
+// Append appends a case to a file of cases in YAML, which it creates if it does not exist. It fails if the file has a case with
+// the ID, or has the cases in a form that cannot be appended to; then the file is unchanged.
+func Append(file string, c *check.Case) error {
+	if ext := filepath.Ext(file); ext != ".yaml" && ext != ".yml" {
+		return fmt.Errorf("%s: a case can be added to a YAML file only, such as cases.yaml", file)
+	}
+	text, err := os.ReadFile(file)
+	before := 0
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		text = []byte("cases:\n")
+	case err != nil:
+		return err
+	default:
+		set, err := cases.Open(file)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(set.Cases, func(o check.Case) bool { return o.ID == c.ID }) {
+			return fmt.Errorf("%s has a case with the ID %s", file, c.ID)
+		}
+		before = len(set.Cases)
+	}
+	more, ok := inserted(string(text), c)
+	if !ok {
+		return fmt.Errorf("%s: the cases are not a list below \"cases:\", so that none can be added", file)
+	}
+	dir, name := filepath.Split(file)
+	made, err := os.CreateTemp(dir, ".cases-*"+filepath.Ext(name)) // so that the file is never half written
+	if err != nil {
+		return err
+	}
+	defer os.Remove(made.Name())
+	_, err = made.WriteString(more)
+	if err = errors.Join(err, made.Close()); err != nil {
+		return err
+	}
+	set, err := cases.Open(made.Name())
+	if err != nil || len(set.Cases) != before+1 {
+		return fmt.Errorf("%s: the case cannot be added to the cases in this form; write it by hand", file)
+	}
+	mode := fs.FileMode(0o644)
+	if info, err := os.Stat(file); err == nil {
+		mode = info.Mode().Perm()
+	}
+	return errors.Join(os.Chmod(made.Name(), mode), os.Rename(made.Name(), file))
+}
+
+// inserted returns a text with a case at the end of the list below "cases:".
+func inserted(text string, c *check.Case) (string, bool) {
+	lines := strings.SplitAfter(text, "\n")
+	at := slices.IndexFunc(lines, func(l string) bool { return strings.TrimRight(l, " \t\r\n") == "cases:" })
+	if at < 0 {
+		return "", false
+	}
+	indent, end := "  ", at+1
+	for i := at + 1; i < len(lines); i++ {
+		line := strings.TrimRight(lines[i], "\r\n")
+		short := strings.TrimLeft(line, " ")
+		if end == at+1 && strings.HasPrefix(short, "- ") {
+			indent = line[:len(line)-len(short)]
+		}
+		switch {
+		case short == "" || strings.HasPrefix(short, "#"):
+			continue
+		case line == short && !strings.HasPrefix(short, "- "):
+			i = len(lines)
+			continue
+		}
+		end = i + 1
+	}
+	head := strings.Join(lines[:end], "")
+	if !strings.HasSuffix(head, "\n") {
+		head += "\n"
+	}
+	return head + written(c, indent) + strings.Join(lines[end:], ""), true
+}
+
+// written returns a case as an item of a list in YAML.
+func written(c *check.Case, indent string) string {
+	var b strings.Builder
+	put := func(before, in, key string, v any) {
+		b.WriteString(before + key + ": " + scalar(v, in) + "\n")
+	}
+	in := indent + "  "
+	put(indent+"- ", in, "id", c.ID)
+	turn := func(before, in string, t *check.Turn) {
+		put(before, in, "input", t.Input)
+		put(in, in, "expected", *t.Expected)
+		if len(t.Calls) > 0 {
+			put(in, in, "calls", t.Calls)
+		}
+	}
+	if len(c.Turns) == 1 {
+		turn(in, in, &c.Turns[0])
+	} else {
+		b.WriteString(in + "turns:\n")
+		for i := range c.Turns {
+			turn(in+"  - ", in+"    ", &c.Turns[i])
+		}
+	}
+	if len(c.Values) > 0 {
+		b.WriteString(in + "set:\n")
+		for _, key := range slices.Sorted(maps.Keys(c.Values)) {
+			put(in+"  ", in+"  ", scalar(key, ""), c.Values[key])
+		}
+	}
+	return b.String()
+}
+
+// scalar returns a value as YAML: a text of several lines as a block, any other value as JSON.
+func scalar(v any, indent string) string {
+	text, ok := v.(string)
+	if ok && strings.Contains(text, "\n") && isBlock(text) {
+		return "|-\n" + indent + "  " + strings.ReplaceAll(text, "\n", "\n"+indent+"  ")
+	}
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(v) != nil {
+		return "null"
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// isBlock reports whether a text can be a block of YAML as it is.
+func isBlock(text string) bool {
+	odd := func(r rune) bool { return r != '\n' && (!unicode.IsPrint(r) || r == '\ufeff') }
+	if strings.ContainsFunc(text, odd) || strings.HasSuffix(text, "\n") || strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\n") {
+		return false
+	}
+	for line := range strings.Lines(text) {
+		if l := strings.TrimRight(line, "\n"); l != strings.TrimRight(l, " ") {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eval
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/eval/cases"
+	"github.com/refrain-dev/refrain/internal/eval/check"
+	"github.com/refrain-dev/refrain/internal/runs/program"
+	"github.com/refrain-dev/refrain/internal/values/suggest"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// Only keeps the cases of a set with one of the IDs, or with one of the tags, which are written tag:NAME. It fails for a word
+// that fits no case.
+func Only(set *cases.Set, words []string) error {
+	chosen := make(map[string]bool)
+	for _, word := range words {
+		tag, isTag := strings.CutPrefix(word, "tag:")
+		found := false
+		var names []string
+		for i := range set.Cases {
+			c := &set.Cases[i]
+			if isTag && slices.Contains(c.Tags, tag) || c.ID == word {
+				chosen[c.ID], found = true, true
+			}
+			names = append(names, c.ID)
+			for _, t := range c.Tags {
+				names = append(names, "tag:"+t)
+			}
+		}
+		if !found {
+			hint := ""
+			if near := suggest.Nearest(word, names); near != "" {
+				hint = fmt.Sprintf(" (did you mean %s?)", near)
+			}
+			return fmt.Errorf("no case is called %q%s; for a tag write tag:NAME", word, hint)
+		}
+	}
+	set.Cases = slices.DeleteFunc(slices.Clone(set.Cases), func(c check.Case) bool { return !chosen[c.ID] })
+	return nil
+}
+
+// Failed keeps the cases of a set that have failed in an eval, at least once, or that were errors.
+func Failed(set *cases.Set, rec *Record) error {
+	failed := make(map[string]bool)
+	for _, s := range rec.Scored {
+		if s.Side == SideA && (s.Error != "" || s.Grade.Passed == nil || !*s.Grade.Passed) {
+			failed[s.Case] = true
+		}
+	}
+	set.Cases = slices.DeleteFunc(slices.Clone(set.Cases), func(c check.Case) bool { return !failed[c.ID] })
+	if len(set.Cases) == 0 {
+		return fmt.Errorf("none of the cases has failed in eval %s", rec.ID)
+	}
+	return nil
+}
+
+// Sample keeps n cases of a set, chosen by its seed, in their order.
+func Sample(set *cases.Set, n int) {
+	if n >= len(set.Cases) {
+		return
+	}
+	chosen := rand.New(rand.NewPCG(set.Seed, 0x5a3b)).Perm(len(set.Cases))[:n]
+	slices.Sort(chosen)
+	var all []check.Case
+	for _, i := range chosen {
+		all = append(all, set.Cases[i])
+	}
+	set.Cases = all
+}
+
+// Worst is the most that the case-runs of an eval can use.
+type Worst struct {
+	Runs int
+	// Each is the largest cost of one case-run, and Total that of all; infinite if no limit applies or a price is unknown. Asks
+	// says that models may be asked at all.
+	Each, Total definition.Bound
+	Asks        bool
+	// Unpriced is a model whose price is unknown; empty if there is none.
+	Unpriced string
+}
+
+// Worst returns the most that the case-runs that are not over can use.
+func (e *Eval) Worst() (w Worst, err error) {
+	worst := make(map[string]definition.Bound)
+	for name, s := range e.sides {
+		p, err := program.Decode(mark.RunStarted{Program: s.started.Program})
+		if err != nil {
+			return w, err
+		}
+		all := s.def.Worst(definition.Assumed{Model: p.DefaultModel, EveryModel: p.Model, Limits: p.Limits})
+		worst[name], w.Asks = all.Total.Cost, w.Asks || all.Total.Calls > 0
+		for _, a := range all.Agents {
+			if a.Unpriced {
+				w.Unpriced = cmp.Or(w.Unpriced, a.UnpricedModel, a.Model)
+			}
+		}
+	}
+	for _, j := range e.left() {
+		one := definition.Bound(len(j.of.Turns)) * worst[j.side]
+		if worst[j.side] == 0 {
+			one = 0
+		}
+		w.Runs, w.Each, w.Total = w.Runs+1, max(w.Each, one), w.Total+one
+	}
+	return w, nil
+}
+
+// Known returns the results of an eval that another one takes over as those of the version that it is compared with. It fails
+// if one of the cases was not run there, or was another one, and names it.
+func Known(p *Plan, old *Record) ([]Scored, error) {
+	var missing []string
+	theirs := make(map[string]*check.Case, len(old.Set.Cases))
+	for i := range old.Set.Cases {
+		theirs[old.Set.Cases[i].ID] = &old.Set.Cases[i]
+	}
+	for i := range p.Set.Cases {
+		c := &p.Set.Cases[i]
+		if o := theirs[c.ID]; o == nil || hashOf(&p.Set, c) != hashOf(&old.Set, o) {
+			missing = append(missing, c.ID)
+		}
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("the cases are not those of eval %s: %s; score its runs with these cases first: "+
+			"refrain eval score %[1]s --cases %[3]s", old.ID, listed(missing), p.File)
+	}
+	var known []Scored
+	for _, s := range old.Scored {
+		if s.Side == SideA && slices.ContainsFunc(p.Set.Cases, func(c check.Case) bool { return c.ID == s.Case }) {
+			s.Side = SideB
+			known = append(known, s)
+		}
+	}
+	if len(known) == 0 {
+		return nil, errors.New("eval " + old.ID + " has no results yet")
+	}
+	return known, nil
+}
+
+// hashOf returns the hash of a case with what decides about its result.
+func hashOf(set *cases.Set, c *check.Case) string {
+	one := *set
+	one.Cases = []check.Case{*c}
+	one.Cases[0].Repeat, one.Cases[0].Group, one.Cases[0].Tags, one.Cases[0].Weight = 0, "", nil, 0
+	return one.Hash()
+}
+
+// listed joins names with commas; of more than eight it has the first eight.
+func listed(names []string) string {
+	if len(names) > 8 {
+		return strings.Join(names[:8], ", ") + fmt.Sprintf(" and %d more", len(names)-8)
+	}
+	return strings.Join(names, ", ")
+}

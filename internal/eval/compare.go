@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eval
+
+import (
+	"fmt"
+
+	"github.com/refrain-dev/refrain/internal/eval/report"
+)
+
+// Compare returns a report that compares version A of two evals. It fails if the second one has not run a case of the first one
+// with the same checks.
+func Compare(rec, old *Record) (*report.Report, error) {
+	known, err := Known(&rec.Plan, old)
+	if err != nil {
+		return nil, err
+	}
+	both := *rec
+	both.Plan.Versions = []Version{rec.Versions[0], {Side: SideB, Name: old.Versions[0].Name, Hash: old.Versions[0].Hash, Eval: old.ID, Began: old.Began}}
+	both.Scored, both.StopEarly = nil, false
+	for _, s := range rec.Scored {
+		if s.Side == SideA {
+			both.Scored = append(both.Scored, s)
+		}
+	}
+	both.Scored = append(both.Scored, known...)
+	rep := both.Report()
+	rep.New.Name += " (" + rec.ID + ")"
+	rep.Retry = ""
+	for _, r := range []*Record{rec, old} {
+		if r.Ended == nil || r.Ended.Reason != EndedComplete {
+			rep.Notes = append(rep.Notes, fmt.Sprintf("Eval %s has not run all of its cases.", r.ID))
+		}
+	}
+	return rep, nil
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eval
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/refrain-dev/refrain/internal/eval/check"
+	"github.com/refrain-dev/refrain/internal/eval/report"
+	"github.com/refrain-dev/refrain/internal/eval/stats"
+)
+
+// OldAfter is the age of an eval after which its models may have changed.
+const OldAfter = 7 * 24 * time.Hour
+
+// Report returns what an eval has found so far.
+func (r *Record) Report() *report.Report {
+	of := r.ordered()
+	if r.Ended != nil && r.Ended.Cases > 0 {
+		of = of[:min(r.Ended.Cases, len(of))]
+	}
+	rep := r.reportOf(of)
+	if rep.Planned = len(r.Set.Cases); r.Ended == nil {
+		rep.Ended = fmt.Sprintf("%d of %d runs are over", r.own(), r.Runs())
+	} else if r.Ended.Reason == EndedBudget {
+		rep.Ended = "the budget is used up"
+	}
+	switch looks := stats.Looks(len(r.Set.Cases)); {
+	case r.Ended != nil && r.Ended.Alpha > 0:
+		rep.Alpha = r.Ended.Alpha
+	case r.StopEarly && len(looks) > 0:
+		rep.Alpha = looks[len(looks)-1].Alpha
+	}
+	for _, v := range r.Versions {
+		if age := r.Began.Sub(v.Began); v.Side == SideB && v.Eval != "" && age > OldAfter {
+			rep.Notes = append(rep.Notes, fmt.Sprintf("The runs of %s are %d days older; models change meanwhile.", v.Eval, int(age.Hours()/24)))
+		}
+	}
+	if r.Scores == "" {
+		rep.Retry = "refrain eval " + r.Versions[0].Name + " --cases " + r.File + " --failed " + r.ID
+	}
+	return rep
+}
+
+// own counts the results of the eval's own case-runs.
+func (r *Record) own() (n int) {
+	for i := range r.Scored {
+		if r.Own(&r.Scored[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+// reportOf returns a report of some cases.
+func (r *Record) reportOf(of []*check.Case) *report.Report {
+	rep := &report.Report{Eval: r.ID, Set: r.Set.Name, Decide: r.Set.Decide, Margin: r.Set.Margin, Repeat: r.Set.Repeat}
+	if n := len(r.Scored); n > 0 && r.Scores == "" {
+		rep.Time = r.Took
+	}
+	for _, v := range r.Versions {
+		side := report.Side{Name: v.Name, Definition: v.Hash}
+		if v.Eval != "" && r.Scores == "" {
+			side.Name += " (" + v.Eval + ")"
+		}
+		at := make(map[string]int)
+		for _, c := range of {
+			at[c.ID] = len(side.Cases)
+			side.Cases = append(side.Cases, report.Case{ID: c.ID, Group: c.Group, Tags: c.Tags, Weight: c.Weight})
+		}
+		for i := range r.Scored {
+			if k, ok := at[r.Scored[i].Case]; ok && r.Scored[i].Side == v.Side {
+				side.Cases[k].Runs = append(side.Cases[k].Runs, runOf(&r.Scored[i]))
+			}
+		}
+		for i := range side.Cases {
+			slices.SortFunc(side.Cases[i].Runs, func(a, b report.Run) int { return compareRuns(a.ID, b.ID) })
+		}
+		if v.Side == SideA {
+			rep.New = side
+		} else {
+			rep.Old = &side
+		}
+	}
+	return rep
+}
+
+// compareRuns orders the runs of a case by their numbers, which their IDs end with.
+func compareRuns(a, b string) int {
+	if len(a) != len(b) {
+		return len(a) - len(b)
+	}
+	if a < b {
+		return -1
+	}
+	return 1
+}
+
+func runOf(s *Scored) report.Run {
+	run := report.Run{ID: s.Run, Passed: s.Grade.Passed, Score: s.Grade.Score, Cost: s.Cost, Seconds: s.Seconds, Tokens: s.Tokens,
+		Answer: s.Answer, Error: s.Error}
+	for _, c := range s.Grade.Results {
+		run.Checks = append(run.Checks, report.Check{Name: c.Name, Value: c.Value, Passed: c.Passed, Reason: c.Reason,
+			Informational: c.Informational})
+	}
+	return run
+}
+
+// decide ends the eval if a look decides: see [stats.Looks]. It looks at the first cases in order, so that the order in which
+// case-runs end does not matter. q.mu is held.
+func (q *queue) decide() {
+	if !q.e.StopEarly || q.ended.Reason != "" {
+		return
+	}
+	q.e.mu.Lock()
+	defer q.e.mu.Unlock()
+	of := q.e.ordered()
+	looks := stats.Looks(len(of))
+	for q.looked < len(looks) {
+		look := looks[q.looked]
+		if look.Cases == len(of) || !q.e.haveRun(of[:look.Cases]) {
+			return // the last look is the report
+		}
+		q.looked++
+		rep := q.e.reportOf(of[:look.Cases])
+		rep.Alpha = look.Alpha
+		if v := rep.Summary().Verdict; v == report.Better || v == report.Worse {
+			q.ended = Ended{Reason: EndedEarly, Cases: look.Cases, Alpha: look.Alpha}
+			return
+		}
+	}
+}
+
+// haveRun reports whether all case-runs of some cases are over. e.mu is held.
+func (e *Eval) haveRun(of []*check.Case) bool {
+	n := make(map[string]int)
+	for i := range e.Scored {
+		if s := &e.Scored[i]; e.Own(s) {
+			n[s.Case]++
+		}
+	}
+	return !slices.ContainsFunc(of, func(c *check.Case) bool { return n[c.ID] < e.repeats(c)*len(e.sides) })
+}

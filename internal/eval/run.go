@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/refrain-dev/refrain/internal/eval/check"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// Run runs the case-runs that are not over, as many at a time as the plan says, until all are over, the budget is spent, or a
+// look has decided. It fails with the cause of ctx, or if the store fails; then the eval can be resumed.
+func (e *Eval) Run(ctx context.Context) error {
+	if e.over() {
+		return nil
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(e.ctx, func() { cancel(context.Cause(e.ctx)) })()
+	left := e.left()
+	begun, err := e.begun(ctx, left)
+	if err != nil {
+		return err
+	}
+	q := &queue{e: e, left: left, begun: begun}
+	q.decide()
+	var workers sync.WaitGroup
+	for range e.atOnce() {
+		workers.Go(func() {
+			for j := q.next(); j != nil && ctx.Err() == nil; j = q.next() {
+				if err := e.one(ctx, q, j); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := e.append(markEnded, q.ended, func() {}); err != nil {
+		return err
+	}
+	e.Record, err = recordOf(e.view)
+	return err
+}
+
+// over reports whether the eval has ended for good.
+func (r *Record) over() bool { return r.Ended != nil && r.Ended.Reason != EndedBudget }
+
+// left returns the case-runs that are not over.
+func (r *Record) left() (left []*job) {
+	over := make(map[string]bool, len(r.Scored))
+	for _, s := range r.Scored {
+		over[s.Run] = true
+	}
+	jobs := r.jobs(r.ID)
+	for i := range jobs {
+		if !over[jobs[i].run] {
+			left = append(left, &jobs[i])
+		}
+	}
+	return left
+}
+
+// begun returns which of the case-runs that are left were cut off, and puts them first. Case-runs begin in order, and as many at a
+// time as the plan says, so that the others have not begun.
+func (e *Eval) begun(ctx context.Context, left []*job) (begun int, err error) {
+	for i, j := range left[:min(len(left), e.atOnce())] {
+		view, err := e.session(ctx, j.run)
+		if err != nil {
+			return 0, err
+		}
+		if view != nil {
+			copy(left[begun+1:i+1], left[begun:i])
+			left[begun] = j
+			begun++
+		}
+	}
+	return begun, nil
+}
+
+// atOnce returns how many case-runs work at a time.
+func (p *Plan) atOnce() int { return max(1, p.Set.Parallel) }
+
+// queue hands out the case-runs.
+type queue struct {
+	e *Eval
+
+	mu     sync.Mutex
+	left   []*job
+	begun  int   // how many of the first of them are continued, whatever the budget and the looks say
+	looked int   // how many looks have not decided
+	ended  Ended // Reason is empty while case-runs may begin
+}
+
+// next returns the next case-run; nil if none begins any more.
+func (q *queue) next() *job {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.begun > 0:
+		q.begun--
+	case q.ended.Reason != "":
+		return nil
+	case len(q.left) == 0:
+		q.ended.Reason = EndedComplete
+		return nil
+	case q.e.spent():
+		q.ended.Reason = EndedBudget
+		return nil
+	}
+	j := q.left[0]
+	q.left = q.left[1:]
+	return j
+}
+
+// spent reports whether the budget is spent.
+func (e *Eval) spent() bool {
+	var cost float64
+	var tokens, calls int64
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := range e.Scored {
+		s := &e.Scored[i]
+		if !e.Own(s) {
+			continue
+		}
+		tokens, calls = tokens+s.Tokens, calls+s.Calls
+		if s.Cost != nil {
+			cost += *s.Cost
+		}
+	}
+	b := &e.Set.Budget
+	return b.Cost != nil && cost >= *b.Cost || b.Tokens > 0 && tokens >= b.Tokens || b.Calls > 0 && calls >= b.Calls
+}
+
+// one plays a case-run and records its result.
+func (e *Eval) one(ctx context.Context, q *queue, j *job) error {
+	why, err := e.play(ctx, j)
+	if err != nil {
+		return fmt.Errorf("case %q: %w", j.of.ID, err)
+	}
+	view, err := e.session(ctx, j.run)
+	if err != nil {
+		return err
+	}
+	s, err := e.score(ctx, j.of, view, why)
+	if err != nil {
+		return err
+	}
+	s.Side, s.N, s.Run = j.side, j.n, j.run
+	if err := e.append(markScored, s, func() { e.Scored = append(e.Scored, *s) }); err != nil {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.decide()
+	if e.OnScored != nil {
+		e.OnScored(s)
+	}
+	return nil
+}
+
+// score returns the result of a case-run; why says why it has no grade, if it has none. view is nil if it has not begun.
+func (e *Eval) score(ctx context.Context, c *check.Case, view *session.View, why string) (*Scored, error) {
+	s := &Scored{Case: c.ID, Error: why, Cost: new(0.0)}
+	if view == nil {
+		return s, nil
+	}
+	subject, err := subjectOf(c, view)
+	if err != nil {
+		return nil, err
+	}
+	s.Seconds, s.Cost, s.Calls = subject.Time.Seconds(), subject.Usage.Cost, subject.Usage.Calls
+	s.Tokens = subject.Usage.InputTokens + subject.Usage.OutputTokens
+	if n := len(subject.Turns); n > 0 {
+		s.Answer = subject.Turns[n-1].Answer
+	}
+	if why != "" {
+		return s, nil
+	}
+	s.Grade, err = e.grader.Grade(ctx, subject)
+	return s, err
+}
+
+// append records a mark in the session of the eval, and then changes the record.
+func (e *Eval) append(kind mark.Kind, data any, change func()) error {
+	m, err := mark.New(kind, data)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.Service.AppendEvent(e.ctx, e.view, &session.Event{Author: author, Mark: m}); err != nil {
+		return errors.Join(err, context.Cause(e.ctx))
+	}
+	change()
+	return nil
+}
