@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 
@@ -90,6 +91,32 @@ func TestGradeOfACanceledContextIsAnError(t *testing.T) {
 	cancel(cause)
 	if _, err := g.Grade(ctx, &check.Subject{Case: cases.Case{ID: "a"}}); !errors.Is(err, cause) {
 		t.Error(err)
+	}
+}
+
+// A grader is used by many case-runs at a time; the race detector looks at this test.
+func TestGraderIsSafeForConcurrentUse(t *testing.T) {
+	set := read(t, "a.yaml", `
+cases: [{input: a, expected: b, calls: []}]
+checks: [rouge1, calls, equals, {matches: b}, {schema: {type: object}}, {expr: "json(answer).a == 1"}, {max: {seconds: 1}}, completed]
+`)
+	g, err := set.Grader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &check.Subject{Case: set.Cases[0], Turns: []check.Outcome{{Answer: `b {"a": 1}`}}}
+	var wg sync.WaitGroup
+	grades := make([]string, 8)
+	for i := range grades {
+		wg.Go(func() {
+			if grade, err := g.Grade(t.Context(), s); err == nil {
+				grades[i] = summary(grade)
+			}
+		})
+	}
+	wg.Wait()
+	if want := "rouge1 0.5, calls 1, equals 0, matches 1, schema 1, expr 1, max 1, completed 1: false 0.8125"; len(slices.Compact(grades)) != 1 || grades[0] != want {
+		t.Errorf("%q", grades)
 	}
 }
 

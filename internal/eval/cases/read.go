@@ -25,30 +25,39 @@ const (
 	maxTable  = 16 << 20 // bytes of a CSV or JSON Lines file
 )
 
-// Open reads a file of cases. Files that it names, and the test_config.json of ADK, are looked up in its folder.
-func Open(path string) (*Set, error) {
-	root, err := os.OpenRoot(filepath.Dir(path))
+// Open reads a file of cases. Files that it names, and the test_config.json of ADK, are looked up in its folder, and
+// links do not lead out of the folder. The errors are those of [Read] and of the folder.
+func Open(name string) (*Set, error) {
+	dir := filepath.Dir(name)
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	return Read(root.FS(), filepath.Base(path))
+	return read(root.FS(), filepath.Base(name), dir)
 }
 
 // Read reads a file of cases of a file system, which should not lead outside its root, such as that of [os.Root]. The
 // ending of the name decides between CSV (.csv), JSON Lines (.jsonl) and YAML or JSON. The error is
 // [definition.Problems], in the order of the file.
-func Read(fsys fs.FS, name string) (*Set, error) {
-	f := &file{fsys: fsys, set: &Set{Repeat: DefaultRepeat, Parallel: DefaultParallel, Seed: DefaultSeed, Decide: "passed"}, at: make(map[string]place)}
-	f.set.Name = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(path.Base(name), path.Ext(name)), ".test"), ".evalset")
+func Read(fsys fs.FS, name string) (*Set, error) { return read(fsys, name, "") }
+
+// read reads a file. People see its name below the folder dir.
+func read(fsys fs.FS, name, dir string) (*Set, error) {
+	f := &file{fsys: fsys, dir: dir, at: make(map[string]place),
+		set: &Set{Repeat: DefaultRepeat, Parallel: DefaultParallel, Seed: DefaultSeed, Decide: check.Measures[0]}}
+	f.set.Name = strings.TrimSuffix(path.Base(name), path.Ext(name))
+	for _, ending := range []string{".test", ".evalset"} {
+		f.set.Name = strings.TrimSuffix(f.set.Name, ending)
+	}
 	switch strings.ToLower(path.Ext(name)) {
 	case ".csv", ".jsonl":
 		f.table(name)
 	default:
 		f.document(name)
 	}
-	if len(f.problems) == 0 {
-		f.decides()
+	if len(f.problems) == 0 && f.decide != nil {
+		f.decide()
 	}
 	if err := sorted(f.problems); err != nil {
 		return nil, err
@@ -59,6 +68,7 @@ func Read(fsys fs.FS, name string) (*Set, error) {
 // file is the reading of a set.
 type file struct {
 	fsys     fs.FS
+	dir      string // the folder of fsys, for people
 	set      *Set
 	problems definition.Problems
 	at       map[string]place // of the cases, by their IDs
@@ -73,7 +83,7 @@ type place struct {
 
 // reader returns a reader of a text.
 func (f *file) reader(name, text string) *reader {
-	return &reader{src: source.New(name, name, 0, text), problems: &f.problems}
+	return &reader{src: source.New(filepath.Join(f.dir, name), name, 0, text), problems: &f.problems}
 }
 
 // data reads a file whole.
@@ -151,7 +161,7 @@ func (f *file) cases(r *reader, n *source.Node) {
 		case ok && ext != ".csv" && ext != ".jsonl":
 			r.report(n, definition.CodeValue, "cases must be a list, or a .csv or .jsonl file").Hint = "or give this file to --cases"
 		case ok:
-			f.table(name)
+			f.table(path.Join(path.Dir(r.src.Path), name))
 		}
 		return
 	}
@@ -305,25 +315,18 @@ func (r *reader) pass(n *source.Node) (p check.Pass) {
 // measures lists what the field "decide" can be.
 func (f *file) measures() []string {
 	names := slices.Clone(check.Measures)
-	add := func(specs []check.Spec) {
-		for _, s := range specs {
-			if label := s.Label(); !slices.Contains(names, label) {
-				names = append(names, label)
+	g, err := f.set.Grader()
+	if err != nil {
+		return names
+	}
+	seen := make(map[string]bool)
+	for i := range f.set.Cases {
+		for _, c := range g.of[f.set.Cases[i].ID] {
+			if !seen[c.name] {
+				seen[c.name] = true
+				names = append(names, c.name)
 			}
 		}
 	}
-	for i := range f.set.Cases {
-		c := &f.set.Cases[i]
-		add(f.set.ChecksOf(c))
-		for _, t := range c.Turns {
-			add(t.Checks)
-		}
-	}
 	return names
-}
-
-func (f *file) decides() {
-	if f.decide != nil {
-		f.decide()
-	}
 }

@@ -217,7 +217,7 @@ func TestReadTables(t *testing.T) {
 		if diff := cmp.Diff(want, read(t, name, text).Cases); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
-		set := read(t, "sub/all.yaml", "cases: "+name+"\nchecks: [equals]\n", name, text)
+		set := read(t, "sub/all.yaml", "cases: "+name+"\nchecks: [equals]\n", "sub/"+name, text)
 		if diff := cmp.Diff(want, set.Cases); diff != "" || set.Name != "all" {
 			t.Errorf("%s from %q: %s", name, set.Name, diff)
 		}
@@ -252,6 +252,7 @@ func TestMistakesOfTables(t *testing.T) {
 		{"a.yaml", "cases: [{input: a}, {id: case-1, input: b}]", `a.yaml:1:26: error: two cases have the ID "case-1", the first in line 1`},
 		{"a.yaml", "decide: helpful\ncases: [{input: a, expected: b}]", "a.yaml:1:9: error: decide cannot be \"helpful\" [LOOP004]\n    1 | decide: helpful\n" +
 			"      |         ^^^^^^^ there are passed, score, cost, seconds, rouge1\n"},
+		{"a.yaml", "decide: x\ncases: [{turns: [{input: a}, {input: b, checks: [completed]}]}]", "there are passed, score, cost, seconds, turn 2: completed\n"},
 	} {
 		if got := problems(t, tt.name, tt.text); !strings.Contains(got, tt.want) {
 			t.Errorf("%q: %q is not in\n%s", tt.text, tt.want, got)
@@ -281,6 +282,10 @@ func TestFilesStayInTheFolder(t *testing.T) {
 		t.Errorf("%v, %v", set, err)
 	}
 	if _, err := cases.Open(filepath.Join(dir, "none", "a.yaml")); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+	missing := filepath.Join(folder, "b.yaml")
+	if _, err := cases.Open(missing); err == nil || !strings.HasPrefix(err.Error(), missing+": error: the file cannot be read") {
 		t.Error(err)
 	}
 }
