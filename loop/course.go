@@ -77,7 +77,7 @@ func (c *course) through(p *Plan, scores []float64, noise float64) (ok bool) {
 	}
 	sure := surest * (hi - lo)
 	free := float64(c.n - 3)                                                               // three numbers make the curve
-	c.spread = max(math.Sqrt((c.best.squares+2*sure*sure)/(free+2)), noise/(2*math.Sqrt2)) // see judgeTally.noise
+	c.spread = max(math.Sqrt((c.best.squares+2*sure*sure)/(free+2)), noise/(2*math.Sqrt2)) // see judgeTally.floor
 	return true
 }
 

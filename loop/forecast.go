@@ -9,8 +9,7 @@ import (
 )
 
 // Forecast describes what to expect of the next iterations. It assumes that gains shrink by the
-// same factor each time, as in most refinements, or stay the same. [Plan.Hits] reports how
-// often such forecasts were right.
+// same factor each time, as in most refinements, or stay the same.
 type Forecast struct {
 	Trend Trend `json:"trend,omitzero"`
 	// Predictable is false if there are fewer than three scores, or if the scores follow no

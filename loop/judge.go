@@ -199,19 +199,16 @@ func (j *judgeTally) pool(iteration int) float64 {
 	return tidy(j.Mean)
 }
 
-// noise returns by how much two means of n samples differ by chance: twice the standard error of their difference. It
-// returns 0 if the variance is unknown.
-func (j *judgeTally) noise(n int) float64 {
+// floor returns by how much two scores, each the mean of as many samples as the last one, differ by chance: twice the
+// standard error of their difference. It returns 0 if the variance is unknown.
+func (j *judgeTally) floor() float64 {
 	free := j.free()
-	if free == 0 || n == 0 {
+	if free == 0 {
 		return 0
 	}
 	variance := (j.PastSquares + j.Squares) / float64(free)
-	return tidy(2 * math.Sqrt(2*variance/float64(n)))
+	return tidy(2 * math.Sqrt(2*variance/float64(max(1, len(j.Samples)))))
 }
-
-// floor returns the noise of the score of an iteration; 0 if it is unknown.
-func (j *judgeTally) floor() float64 { return j.noise(max(1, len(j.Samples))) }
 
 // The constants of the decision whether a score reaches its target, for a judge with a range of samples.
 const (
