@@ -150,6 +150,9 @@ func (t *csvTable) header(names []string) bool {
 	seen := make(map[string]bool)
 	asks := false
 	for i, name := range names {
+		if len(*t.problems) >= most {
+			return false
+		}
 		name = strings.TrimSpace(name)
 		names[i] = name
 		n := t.node(i, name)
