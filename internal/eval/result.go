@@ -21,6 +21,7 @@ func (r *Record) Report() *report.Report {
 	if r.Ended != nil && r.Ended.Cases > 0 {
 		of = of[:min(r.Ended.Cases, len(of))]
 	}
+	slices.SortFunc(of, func(a, b *check.Case) int { return r.place(a) - r.place(b) })
 	rep := r.reportOf(of)
 	if rep.Planned = len(r.Set.Cases); r.Ended == nil {
 		rep.Ended = fmt.Sprintf("%d of %d runs are over", r.own(), r.Runs())
@@ -42,6 +43,11 @@ func (r *Record) Report() *report.Report {
 		rep.Retry = "refrain eval " + r.Versions[0].Name + " --cases " + r.File + " --failed " + r.ID
 	}
 	return rep
+}
+
+// place returns the place of a case in its file.
+func (r *Record) place(c *check.Case) int {
+	return slices.IndexFunc(r.Set.Cases, func(o check.Case) bool { return o.ID == c.ID })
 }
 
 // own counts the results of the eval's own case-runs.

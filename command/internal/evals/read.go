@@ -3,6 +3,7 @@
 package evals
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -23,7 +24,7 @@ import (
 // output are the flags about the report of an eval.
 type output struct {
 	json, undecidedOK bool
-	junit             string
+	junit, adk        string
 }
 
 func (f *output) add(fl *pflag.FlagSet) {
@@ -32,9 +33,37 @@ func (f *output) add(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.undecidedOK, "undecided-ok", false, "exit with 0 if there is no verdict")
 }
 
+// addResults adds the flags, and that of ADK's result file.
+func (f *output) addResults(fl *pflag.FlagSet) {
+	f.add(fl)
+	fl.StringVar(&f.adk, "adk-result", "", "also write the results into `DIR`, as a file of Google's ADK")
+}
+
 // print prints the report of an eval, and returns its exit code.
-func (f *output) print(e *term.Env, rec *eval.Record) error {
-	return f.report(e, rec.Report())
+func (f *output) print(ctx context.Context, w *store, rec *eval.Record) error {
+	if f.adk != "" {
+		if err := writeADK(ctx, w, rec, f.adk); err != nil {
+			return term.Failure(fmt.Errorf("--adk-result: %w", err))
+		}
+	}
+	return f.report(w.e, rec.Report())
+}
+
+func writeADK(ctx context.Context, w *store, rec *eval.Record, dir string) error {
+	res, err := eval.ADKResult(ctx, w.config, rec)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	file, err := root.Create(res.Name())
+	if err != nil {
+		return err
+	}
+	return errors.Join(res.Write(file), file.Close())
 }
 
 func (f *output) report(e *term.Env, rep *report.Report) error {
@@ -107,7 +136,7 @@ continues that its budget has ended.`,
 	fl := cmd.Flags()
 	fl.UintVar(&f.parallel, "parallel", 0, "run this many cases at a time (default: as before)")
 	f.budget.Add(fl)
-	f.output.add(fl)
+	f.output.addResults(fl)
 	runstore.Flag(fl, &f.store)
 	return cmd
 }
@@ -130,12 +159,12 @@ func newShow(e *term.Env) *cobra.Command {
 			if err != nil {
 				return term.UsageError(err)
 			}
-			return f.print(e, rec)
+			return f.print(cmd.Context(), w, rec)
 		},
 	}
 	cmd.ValidArgsFunction = complete(e)
 	fl := cmd.Flags()
-	f.output.add(fl)
+	f.output.addResults(fl)
 	runstore.Flag(fl, &f.store)
 	return cmd
 }
@@ -211,14 +240,14 @@ can be shown and compared. Cases that the eval has not run are left out.`,
 			if err != nil {
 				return term.UsageError(err)
 			}
-			return f.print(e, rec)
+			return f.print(cmd.Context(), w, rec)
 		},
 	}
 	cmd.ValidArgsFunction = complete(e)
 	fl := cmd.Flags()
 	fl.StringVar(&f.cases, "cases", "", "`FILE` of the cases with the checks; required")
 	_ = cmd.MarkFlagFilename("cases", "yaml", "yml", "json", "jsonl", "csv")
-	f.output.add(fl)
+	f.output.addResults(fl)
 	runstore.Flag(fl, &f.store)
 	return cmd
 }

@@ -85,11 +85,12 @@ by errors, 130 interrupted.`,
 	fl.StringVar(&f.model, "model", "", "`provider/name` of the model for all agents, in place of the definition's")
 	fl.BoolVar(&f.new, "new", false, "begin a new eval although the same one was interrupted")
 	f.budget.Add(fl)
-	f.output.add(fl)
+	f.output.addResults(fl)
 	runstore.Flag(fl, &f.store)
 	fl.StringVar(&f.root, "root", ".", "`directory` that commands may not leave")
 	_ = cmd.MarkFlagFilename("cases", "yaml", "yml", "json", "jsonl", "csv")
 	_ = cmd.MarkFlagFilename("against", "yaml", "yml")
+	_ = cmd.MarkFlagDirname("root")
 	for _, sub := range []*cobra.Command{newResume(e), newShow(e), newCompare(e), newScore(e), newAdd(e)} {
 		cmd.AddCommand(sub)
 	}
@@ -353,7 +354,7 @@ func (w *store) follow(ctx context.Context, ev *eval.Eval, out *output) error {
 	if err != nil {
 		return term.Failure(fmt.Errorf("%w; continue with: refrain eval resume %s", err, ev.ID))
 	}
-	return out.print(w.e, ev.Record)
+	return out.print(ctx, w, ev.Record)
 }
 
 // say prints what the eval is going to do, and the most that it can cost.
