@@ -32,13 +32,13 @@ func project(t *testing.T) *types.Project {
 }
 
 // compose.yaml is one, and what it names is there: files, services and conditions. Its images have
-// versions, and whoever is waited for says when it is well.
+// versions and, but for Temporal's, digests, and whoever is waited for says when it is well.
 func TestCompose(t *testing.T) {
 	p := project(t)
-	pinned := regexp.MustCompile(`^([a-z0-9/-]+:v?\d+\.\d+[a-z0-9.-]*|refrain:local)$`)
+	pinned := regexp.MustCompile(`^([a-z0-9/-]+:v?\d+\.\d+[a-z0-9.-]*@sha256:[0-9a-f]{64}|temporalio/[a-z-]+:\d+\.\d+\.\d+|refrain:local)$`)
 	for name, s := range p.Services {
 		if !pinned.MatchString(s.Image) {
-			t.Errorf("%s has the image %q, without a version", name, s.Image)
+			t.Errorf("%s has the image %q, without a version and a digest", name, s.Image)
 		}
 		for on, how := range s.DependsOn {
 			other, ok := p.Services[on]
@@ -110,6 +110,16 @@ func TestImage(t *testing.T) {
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the Dockerfile has no %q", want)
+		}
+	}
+	for _, arg := range []string{"GO", "BASE"} { // the bases, and no others
+		if !regexp.MustCompile(`(?m)^ARG ` + arg + `=[a-z]+:[0-9a-z.-]+@sha256:[0-9a-f]{64}$`).Match(text) {
+			t.Errorf("%s has no digest", arg)
+		}
+	}
+	for _, from := range regexp.MustCompile(`(?m)^FROM .*`).FindAllString(string(text), -1) {
+		if from != "FROM ${GO} AS build" && from != "FROM ${BASE}" {
+			t.Errorf("%q is a base without a digest", from)
 		}
 	}
 	if g := project(t).Services["grafana"]; *g.Environment["GF_SECURITY_ADMIN_PASSWORD__FILE"] != "/run/secrets/grafana_password" ||
