@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/refrain-dev/refrain/command/internal/firstgc"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/internal/runs/operations"
@@ -85,6 +86,10 @@ func view(ctx context.Context, e *term.Env, name string, open bool) (err error) 
 // largestInMemory is the size, in bytes, of the largest file whose run is kept in memory.
 var largestInMemory int64 = 32 << 20
 
+// longLogGC is the percent of garbage at which Go collects while a large file is shown. The page of 490,000 events then takes half the
+// memory, and a third more time of the processor.
+const longLogGC = 20
+
 // emptyStore returns a store for a log of the given size in bytes, and the function that removes it.
 func emptyStore(ctx context.Context, size int64) (session.Service, func() error, error) {
 	if size <= largestInMemory {
@@ -127,6 +132,9 @@ func take(ctx context.Context, e *term.Env, name string) (runs session.Service, 
 	}
 	if err := run.Save(ctx, runs, runstore.KeyOf(id)); err != nil {
 		return nil, nil, "", term.Failure(fmt.Errorf("%s: %w", name, errors.Join(err, remove())))
+	}
+	if log.Size() > largestInMemory { // what the page is made of is folded from the whole log
+		firstgc.SetPercent(longLogGC)
 	}
 	if n := log.Masked(); n > 0 {
 		fmt.Fprintf(e.Stderr, "%s: secrets were removed from %d lines when the file was written\n", name, n)

@@ -357,8 +357,8 @@ func (l *Live) finish(s *Step, ev *session.Event, now time.Duration) {
 		s.Cached = o.Cached
 		l.outcome(ev.Address, &o, fin.Canceled)
 	}
-	s.own.Add(recordedUsage(fin.Usage))
-	s.live = Usage{}
+	used(&s.own, recordedUsage(fin.Usage))
+	s.live = nil
 }
 
 // recordedUsage returns the usage in a mark.

@@ -15,7 +15,7 @@ func (l *Live) asks(s *Step, q mark.Question) {
 		l.asked = make(map[string]*Step)
 	}
 	l.asked[q.ID] = s
-	s.open = append(s.open, q)
+	s.open = new(append(s.questions(), q))
 	s.Asks = q.Text
 }
 
@@ -27,9 +27,10 @@ func (l *Live) answered(a mark.Answer) {
 		return
 	}
 	delete(l.asked, a.ID)
-	s.open = slices.DeleteFunc(s.open, func(q mark.Question) bool { return q.ID == a.ID })
-	if s.Asks = ""; len(s.open) > 0 {
-		s.Asks = s.open[len(s.open)-1].Text
+	open := slices.DeleteFunc(s.questions(), func(q mark.Question) bool { return q.ID == a.ID })
+	s.open = &open
+	if s.Asks = ""; len(open) > 0 {
+		s.Asks = open[len(open)-1].Text
 	}
 }
 
@@ -61,8 +62,8 @@ func (s *Step) suspend() (waits bool) {
 	if !s.Status.Halted() {
 		return false
 	}
-	if waits = len(s.open) > 0; waits {
-		s.Asks = s.open[len(s.open)-1].Text
+	if open := s.questions(); len(open) > 0 {
+		waits, s.Asks = true, open[len(open)-1].Text
 	}
 	if l := s.Loop; l != nil {
 		waits = l.suspend() || waits

@@ -83,10 +83,38 @@ type Step struct {
 	// Race says which of the loops in Steps has won, if they race; nil before that is known.
 	Race *mark.RaceDecided `json:"race,omitempty"`
 
-	own  Usage // of attempts that have ended
-	live Usage // of model calls since
+	// Most steps of a long run have none of these, and the tree of such a run has many steps.
+	own  *Usage // of attempts that have ended; nil if they used nothing
+	live *Usage // of model calls since
 	said string
-	open []mark.Question // that it has asked, and that have no answer
+	open *[]mark.Question // that it has asked, and that have no answer
+}
+
+// used adds v to a usage that may be nil.
+func used(u **Usage, v Usage) {
+	if v == (Usage{}) {
+		return
+	}
+	if *u == nil {
+		*u = new(Usage)
+	}
+	(*u).Add(v)
+}
+
+// of returns the usage; a nil one is zero.
+func (u *Usage) of() Usage {
+	if u == nil {
+		return Usage{}
+	}
+	return *u
+}
+
+// questions returns the open questions of the step.
+func (s *Step) questions() []mark.Question {
+	if s.open == nil {
+		return nil
+	}
+	return *s.open
 }
 
 // Loop is the part of a [Step] that only a loop agent has.
@@ -179,14 +207,14 @@ func (s *Step) Children() iter.Seq[*Step] {
 
 // Usage returns what the model calls of the step and of those below it used.
 func (s *Step) Usage() Usage {
-	u := s.own
+	u := s.own.of()
 	if s.Status != StatusRunning {
 		if u.Unknown && u.Cost == 0 { // its mark has no part of the cost, but those below may
 			u.Cost += s.below().Cost
 		}
 		return u
 	}
-	u.Add(s.live)
+	u.Add(s.live.of())
 	u.Add(s.below())
 	return u
 }
