@@ -67,7 +67,7 @@ refrain help definition lists every field of a definition.`,
 			cmd.AddCommand(c)
 		}
 	}
-	cmd.AddCommand(newVersion(e), newHelpDefinition(e), running.NewPlanStep(e), running.NewCountTests(e), running.NewReadPrompt(e))
+	cmd.AddCommand(newVersion(e), newHelpDefinition(e), running.NewPlanStep(e), running.NewCountTests(e), running.NewReadPrompt(e), running.NewReadNotes(e))
 	strictTopics(cmd)
 	if e.Code.Name != "" {
 		rename(e, cmd)

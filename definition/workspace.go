@@ -34,6 +34,7 @@ var workspaceParts = parts[runfiles.Config]{rows: []row[runfiles.Config]{
 	field("copy", "ignored files to copy too, as in .gitignore; those in .worktreeinclude are copied anyway", each(aText, listing{empty: "leave it out for none"}), func(w *runfiles.Config) *[]string { return &w.Copy }),
 	field("setup", "program and arguments that prepare a new copy; no shell reads them", each(aWords, listing{empty: "leave it out for none"}), func(w *runfiles.Config) *[]string { return &w.Setup }),
 	field("filters", "filters in git's configuration, such as lfs, that may run for the branch of the result", each(aText, listing{empty: "leave it out for none"}), func(w *runfiles.Config) *[]string { return &w.Filters }),
+	field("notes", "file for notes of agents to later steps, such as NOTES.md; a rollback leaves it as it is, and the result does not have it", aText, func(w *runfiles.Config) *string { return &w.Notes }),
 	field("protect", "files that commands may not change, such as **/*_test.go", each(aText, listing{empty: "leave it out for none"}), func(w *runfiles.Config) *[]string { return &w.Protect }),
 	field("on_protected", "after a command has changed a protected file: restore (default) puts it back, fail fails the step", oneWord(runfiles.Restore, runfiles.Fail), func(w *runfiles.Config) *string { return &w.OnProtected }).shown(runfiles.Restore),
 	field("limits", "largest difference from the start, file and store: {files, lines, file_size, store}", workspaceLimits.inPlace(), func(w *runfiles.Config) *workspace.Limits { return &w.Limits }),
@@ -81,6 +82,9 @@ func (c *checker) workspace() {
 		if strings.EqualFold(part, ".git") || part == ".refrain" {
 			report("workspace.result.patch", "result.patch %q is inside %s, which is no place for a patch", w.Result.Patch, part)
 		}
+	}
+	if n := w.Notes; n != "" && (!filepath.IsLocal(filepath.FromSlash(n)) || path.Clean(n) == ".") {
+		c.report(root.at("workspace.notes"), CodeOutside, "notes %q is no file of the workspace", n).Hint = "name a file such as NOTES.md"
 	}
 	for i, p := range w.Protect {
 		if err := workspace.CheckPattern(p); err != nil {

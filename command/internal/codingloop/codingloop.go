@@ -39,6 +39,9 @@ type Config struct {
 	Timeout, Idle                           time.Duration // of the loop; of the agent without output; 0 means no limit
 	Copy                                    []string      // files that git ignores and that the copy gets too
 	Branch                                  string        // new branch for the result; "" works on the files themselves
+	Notes                                   string        // file of the copy for notes to the next iteration; "" for none; only with Branch
+	KeepsNotes                              bool          // the notes are part of the result
+	ReadNotes                               []string      // command that prints the file of Notes, with the notes of before as its input
 	Protect                                 []string      // patterns of files to restore after a change; only with Branch
 	Squash                                  bool          // one commit for all iterations; only with Branch
 	Waits                                   bool          // wait while the agent's provider refuses requests
@@ -62,6 +65,9 @@ const SaidKey = "said_until"
 
 // BeforeKey is the state key of what the command of Count has printed before the loop; "" if that is not known.
 const BeforeKey = "tests_before"
+
+// notesKey is the state key of the text of the notes.
+const notesKey = "notes"
 
 // Longest is the size of the largest output of the command, in bytes.
 const Longest = 10 << 20
@@ -95,6 +101,9 @@ func Definition(c *Config) ([]byte, error) {
 	if c.Count != nil {
 		add(loop.Content[len(loop.Content)-1], BeforeKey, "")
 	}
+	if c.Notes != "" {
+		add(loop.Content[len(loop.Content)-1], notesKey, "")
+	}
 	if c.NoProgress > 0 && c.Plan == nil { // a task of a plan has its own limit
 		add(loop, "no_progress", map[string]any{"keys": []string{"compared"}, "repeats": c.NoProgress})
 	}
@@ -109,6 +118,12 @@ func Definition(c *Config) ([]byte, error) {
 		}
 		if c.Setup != "" {
 			space["setup"] = SetupOf(c.Setup)
+		}
+		if c.Notes != "" {
+			told += "{{#" + notesKey + "}}\nYour notes in " + braces.Replace(c.Notes) + ":\n{{" + notesKey + "}}\n{{/" + notesKey + "}}"
+			if !c.KeepsNotes {
+				space["notes"] = c.Notes
+			}
 		}
 		if c.Protect != nil {
 			space["protect"] = c.Protect
@@ -172,6 +187,13 @@ func Definition(c *Config) ([]byte, error) {
 	if c.Read != nil {
 		begin = []*yaml.Node{mapping("name", "reader", "description", "reads the prompt, which may have changed", "command", c.Read,
 			"stdin", "{{prompt}}", "output_limit", Longest, "output_key", "prompt"), coder}
+	}
+	if c.Notes != "" {
+		read := func(name, why string) *yaml.Node {
+			return mapping("name", name, "description", why, "command", c.ReadNotes, "stdin", "{{"+notesKey+"}}", "output_key", notesKey)
+		}
+		begin = slices.Concat([]*yaml.Node{read("notes", "puts the notes of before into a copy without them, such as that of a fork")}, begin,
+			[]*yaml.Node{read("read_notes", "reads what the agent has noted")})
 	}
 	checks := []*yaml.Node{check}
 	if c.Count != nil {
@@ -265,11 +287,18 @@ func (c *Config) allowed() []string {
 // rules tell the agent which commands it may run. The templates of the definition fill in the command of --until.
 func (c *Config) rules() string {
 	text := ""
+	if c.Notes != "" {
+		text = "Each of your turns begins anew. Write in " + braces.Replace(c.Notes) + " what the next one should know, such as what you have " +
+			"tried and what failed; keep it short.\n"
+		if !c.KeepsNotes {
+			text += "The file is yours and no part of the work.\n"
+		}
+	}
 	if c.Done != "" {
-		text = "When all work is done, and not before, say this in a line of its own:\n{{done}}\n"
+		text += "When all work is done, and not before, say this in a line of its own:\n{{done}}\n"
 	}
 	if c.Plan != nil {
-		return c.mayRun("")
+		return c.mayRun(text)
 	}
 	if c.Until == "" {
 		return text

@@ -49,7 +49,8 @@ type loopFlags struct {
 	branch                     string
 	squash, bounded, planOver  bool // bounded: --max is given; planOver: no task of the plan is open
 	agrees                     string
-	plan, onTaskFailure        string
+	plan, onTaskFailure, notes string
+	keepNotes                  bool
 	protect, inherit, allow    []string
 	copyToo, args              []string // --copy; what follows --
 	setup, wrapper, notifier   string
@@ -100,6 +101,9 @@ the task is done: then the loop ticks its box in the branch, and commits the cha
 the task's title. A task that fails three times, or that the agent calls blocked, gets the
 mark [!], and the next one begins; at the end the run fails, and names it. The file is
 read before each iteration, so you can change it while the loop runs.
+
+--notes NOTES.md, which is the default for --plan, lets the agent leave notes for its next
+iteration in a file of the copy. The branch does not have it, unless --keep-notes is given.
 
 Without --until, --done 'ALL DONE' ends the loop when the agent says this line, which no
 command verifies; with --max alone the loop makes that many iterations, and exits with 0.
@@ -222,6 +226,9 @@ func (f *loopFlags) add(fl *pflag.FlagSet) {
 	fl.StringArrayVar(&f.protect, "protect", nil,
 		"restore changed files that match this `pattern`, such as '**/*_test.go', and tell the agent; "+
 			"repeat the flag for more; needs --branch")
+	fl.StringVar(&f.notes, "notes", "", "`FILE` of the copy, such as NOTES.md, in which the agent leaves notes for its next iteration; off for none; "+
+		"needs --branch (default: NOTES.md with --plan)")
+	fl.BoolVar(&f.keepNotes, "keep-notes", false, "put the file of --notes on the branch, too")
 	fl.StringArrayVar(&f.copyToo, "copy", nil, "copy ignored files that match this `pattern` too, as in .gitignore, such as .env; "+
 		"repeat the flag for more; needs --branch")
 	fl.StringVar(&f.setup, "setup", "", "`command` that prepares the copy of the repository, such as 'npm ci'; needs --branch")
@@ -347,7 +354,11 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, given := range slices.Concat([]string{f.until, f.agrees, f.branch, f.model, f.acp, f.setup, f.wrapper}, f.protect, f.allow,
+	notes, err := f.notesFile()
+	if err != nil {
+		return nil, err
+	}
+	for _, given := range slices.Concat([]string{f.until, f.agrees, f.branch, f.model, f.acp, f.setup, f.wrapper, notes}, f.protect, f.allow,
 		f.copyToo, f.args) {
 		if err := isText(given); err != nil {
 			return nil, fmt.Errorf("%q: %w", given, err)
@@ -384,6 +395,7 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 		Most: f.most, Cost: f.cost, Timeout: f.timeout, Idle: f.idle,
 		Model: f.model, Permissions: f.permissions, Denied: f.denied, Branch: f.branch, Protect: f.protect,
 		Waits: f.onLimit == "wait", Allow: f.allow, NoProgress: same, Copy: f.copies(), Squash: f.squash,
+		Notes: notes, KeepsNotes: f.keepNotes, ReadNotes: []string{refrain, readNotes, notes},
 		Plan: tasks, Count: count, Read: read, Setup: f.setup, Wrapper: wrapper, Args: f.args, MaxTurns: f.maxTurns, Retry: f.retry,
 		Conversation: strings.TrimPrefix(f.conversation, taskagent.ConversationFresh),
 	})
@@ -397,6 +409,30 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 		err = fmt.Errorf("--acp: %w (%s)", err, term.Meant(program, taskagent.ACPPrograms()))
 	}
 	return text, err
+}
+
+// notesFile returns the file in which the agent leaves notes; "" for none. By default a plan has one, if the name is free and the agent may write.
+func (f *loopFlags) notesFile() (string, error) {
+	name := filepath.ToSlash(f.notes)
+	switch {
+	case name == "off" || name == "" && f.plan == "" && !f.keepNotes:
+		return "", nil
+	case f.branch == "":
+		return "", errors.New("--notes and --keep-notes need --branch, because notes are in a copy of the repository; add --branch NAME")
+	case name != "" && f.permissions == "read":
+		return "", errors.New("--notes: with --permissions read the agent cannot write; leave out one of them")
+	case name != "" && !filepath.IsLocal(name):
+		return "", fmt.Errorf("--notes %s: name a file below the folder, such as NOTES.md", f.notes)
+	}
+	own := cmp.Or(name, "NOTES.md")
+	_, err := os.Lstat(filepath.Join(f.run.root, own))
+	switch {
+	case name == "" && (err == nil && !f.keepNotes || f.permissions == "read"):
+		return "", nil
+	case err == nil && !f.keepNotes:
+		return "", fmt.Errorf("--notes %s: there is such a file, which the branch would lose; name another one, or add --keep-notes", f.notes)
+	}
+	return own, nil
 }
 
 // countsTests reports whether the definition counts tests, which needs a command that judges them.
@@ -508,7 +544,11 @@ func (f *loopFlags) done(ctx context.Context, e *term.Env) (done bool, err error
 			err = errors.Join(err, workspace.Remove(context.WithoutCancel(ctx), store, f.run.session))
 		}
 	}()
-	cfg := workspace.Config{From: f.run.root, Store: store, Run: f.run.session, Copy: f.copies(),
+	var exclude []string
+	if notes, err := f.notesFile(); err == nil && notes != "" && !f.keepNotes {
+		exclude = []string{notes}
+	}
+	cfg := workspace.Config{From: f.run.root, Exclude: exclude, Store: store, Run: f.run.session, Copy: f.copies(),
 		Setup: runfiles.Setup(f.setupArgs(), nil), Copies: trust.Copies(e.Getenv), Owner: runfiles.Owner(f.run.root, runstore.Name(e, f.run.store))}
 	if err := workspace.CheckBranch(ctx, cfg, strings.ReplaceAll(f.branch, "{{run}}", f.run.session), ""); err != nil {
 		return false, term.UsageError(err)

@@ -35,7 +35,7 @@ const argsKey = "args"
 
 // withDefault lists the flags that a file may set.
 var withDefault = []string{"acp", "agent-command", "allow", argsKey, "branch", "budget-cost", "cli", "conversation", "copies", "copy",
-	"denied", "done", "idle-timeout", "inherit", "max", "max-turns", "model", "no-progress", "notify-command", "on-limit", "on-task-failure",
+	"denied", "done", "idle-timeout", "inherit", "keep-notes", "max", "max-turns", "model", "no-progress", "notes", "notify-command", "on-limit", "on-task-failure",
 	"permissions",
 	"plan", "prompt", "protect", "retry", "setup", "squash", "timeout", "until"}
 
@@ -43,7 +43,7 @@ var withDefault = []string{"acp", "agent-command", "allow", argsKey, "branch", "
 var ofProgram = []string{"acp", "agent-command", argsKey, "cli", "inherit", "max-turns", "model"}
 
 // ofBranch lists the flags that need a branch: who chooses no branch chooses none of them.
-var ofBranch = []string{"copy", "protect", "setup", "squash"}
+var ofBranch = []string{"copy", "keep-notes", "notes", "protect", "setup", "squash"}
 
 // readDefaults sets the flags that are not given from the files with flags: that of the folder, and that of the user. The one of the folder
 // counts only if the user has written it, or accepted it, because it may have come with a cloned repository.

@@ -3,11 +3,13 @@
 package running
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -56,6 +58,61 @@ func promptIn(name string) ([]byte, error) {
 		err = errors.New("it is empty")
 	}
 	return text, err
+}
+
+// readNotes is the name of the hidden command that reads the notes of the agent.
+const readNotes = "read-notes"
+
+// mostNotes is how many bytes of the notes are in a prompt.
+const mostNotes = 16 << 10
+
+// NewReadNotes makes the hidden command that prints the end of a file of notes in the current folder. Its input is what it printed before: if
+// there is no file, as in the copy of a fork, it writes that.
+func NewReadNotes(e *term.Env) *cobra.Command {
+	return &cobra.Command{
+		Use: readNotes + " FILE", Hidden: true, Short: "Read the notes of a coding agent", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			before, err := io.ReadAll(e.Stdin)
+			if err == nil {
+				before, err = notesIn(args[0], before)
+			}
+			if err == nil {
+				_, err = e.Stdout.Write(before)
+			}
+			return term.Failure(err)
+		},
+	}
+}
+
+// notesIn returns the end of a file of notes. A link, a folder or another kind of file has no notes.
+func notesIn(name string, before []byte) ([]byte, error) {
+	root, err := os.OpenRoot(".")
+	if err != nil {
+		return nil, fmt.Errorf("read the notes: %w", err)
+	}
+	defer root.Close()
+	info, err := root.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && len(before) > 0:
+		return before, root.WriteFile(name, before, 0o644)
+	case err != nil || !info.Mode().IsRegular():
+		return nil, nil
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("read the notes: %w", err)
+	}
+	defer f.Close()
+	from := max(0, info.Size()-mostNotes)
+	text, err := io.ReadAll(io.NewSectionReader(f, from, mostNotes))
+	if err != nil {
+		return nil, fmt.Errorf("read the notes: %w", err)
+	}
+	if from > 0 {
+		_, text, _ = bytes.Cut(text, []byte("\n"))
+		text = append([]byte("(Its beginning is left out, because it is long. Shorten it.)\n"), text...)
+	}
+	return bytes.ToValidUTF8(text, []byte("\uFFFD")), nil
 }
 
 // countTests is the name of the hidden command that counts tests.

@@ -31,6 +31,9 @@ type Config struct {
 	Copy, Setup []string
 	// Filters names the filters in git's configuration, such as lfs, that may run for the branch of the result. No other runs.
 	Filters []string
+	// Notes names a file, relative to From, in which agents leave notes for later steps. It is no part of the state, so that a rollback
+	// leaves it as it is, and the result does not have it. From must not have it. Empty means none.
+	Notes string
 	// Protect has patterns of files that commands may not change; see workspace.Match. OnProtected says what happens
 	// if a command changes one: Restore (the default) or Fail.
 	Protect     []string

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -103,7 +104,7 @@ func (rs *Runs) tree(ctx context.Context, id, name string, was state) (*lockedTr
 	w := &rs.cfg
 	cfg := workspace.Config{From: filepath.Join(rs.place.Root, filepath.FromSlash(w.From)), Store: Store(rs.place.Root), Run: id,
 		Owner: Owner(rs.place.Root, rs.place.Store), Copies: rs.place.Copies,
-		Base: w.Base, Copy: w.Copy, Filters: w.Filters, Protect: rs.protected, Exclude: rs.place.Overlays, Limits: w.Limits,
+		Base: w.Base, Copy: w.Copy, Filters: w.Filters, Protect: rs.protected, Exclude: w.excluded(rs.place.Overlays), Limits: w.Limits,
 		Environ: child.Inheritance{Withhold: rs.place.Withhold}.Environ()}
 	if was.run != id {
 		cfg.ForkOf = was.run
@@ -118,6 +119,14 @@ func (rs *Runs) tree(ctx context.Context, id, name string, was state) (*lockedTr
 		return nil, err
 	}
 	return d, nil
+}
+
+// excluded returns what the trees never have as part of the state: the overlays and the notes.
+func (w *Config) excluded(overlays []string) []string {
+	if w.Notes == "" {
+		return overlays
+	}
+	return append(slices.Clone(overlays), path.Clean(w.Notes))
 }
 
 // checkResult reports a branch or patch that could not be made at the end, before anything is paid for. A run that goes
