@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// An eval whose process is killed again and again comes to the verdict of one that nobody disturbs. No case-run is begun or
+// scored twice, and the budget is exceeded by no more than what was under way.
+func TestKilledEvalKeepsItsVerdict(t *testing.T) {
+	longtest.WithoutRace(t)
+	cases, repeat, kills := longtest.N(8, 40), longtest.N(1, 3), longtest.N(4, 50)
+	known := adopt(t)
+	k := newAttack(t, "refrain", t.TempDir(), *seed)
+	k.known = known
+	k.evalFiles(cases)
+	args := []string{"eval", "new.yaml", "--cases", "cases.yaml", "--against", "old.yaml", "--repeat", fmt.Sprint(repeat), "--json", "--undecided-ok"}
+	whole := k.evalReport(k.do(args...), "")
+	began := time.Now()
+	p := k.start(append(args, "--new")...)
+	killed, id := 0, ""
+	for {
+		if killed < kills {
+			select {
+			case <-time.After(time.Duration(k.dice.IntN(longtest.N(120, 400))) * time.Millisecond):
+				_ = p.Process.Kill()
+				killed++
+			case <-p.ended:
+			}
+		}
+		k.end(p)
+		if id == "" {
+			if id = k.evalID(whole.Eval); id == "" { // it was killed before it began
+				p = k.start(append(args, "--new")...)
+				continue
+			}
+		}
+		if p.code() >= 0 {
+			break
+		}
+		p = k.start("eval", "resume", id, "--json", "--undecided-ok")
+	}
+	got := k.evalReport(p, id)
+	t.Logf("%d kills, %s: %s %.2f", killed, time.Since(began).Round(time.Second), got.Verdict, got.New.Passed.Mean)
+	if killed < kills/2 {
+		t.Errorf("only %d of %d kills", killed, kills)
+	}
+	if got.Verdict != whole.Verdict || got.New.Passed != whole.New.Passed || got.Old.Passed != whole.Old.Passed {
+		t.Errorf("killed: %+v\nwhole: %+v", got, whole)
+	}
+	k.onceEach(id, 2*cases*repeat)
+}
+
+// evalFiles writes two versions and cases, some of which each version fails.
+func (k *attack) evalFiles(n int) {
+	k.Helper()
+	var all strings.Builder
+	all.WriteString("checks: [{equals: }]\ncases:\n")
+	for i := range n {
+		fmt.Fprintf(&all, "  - {id: c%d, input: %q, expected: yes}\n", i, []string{"ab", "a", "a", "a"}[i%4])
+	}
+	dice := rand.New(rand.NewPCG(1, 2))
+	version := func(knows string) string {
+		return fmt.Sprintf(`name: t
+type: sequential
+sub_agents:
+  - {name: think, command: [sleep, "0.0%d"]}
+  - {name: work, command: [sh, -c, 'read x; case $x in *%s*) echo yes;; *) echo no;; esac'], stdin: "{{user_input}}\n"}
+`, 1+dice.IntN(3), knows)
+	}
+	for name, text := range map[string]string{"cases.yaml": all.String(), "new.yaml": version("a"), "old.yaml": version("b")} {
+		if err := os.WriteFile(filepath.Join(k.dir, name), []byte(text), 0o600); err != nil {
+			k.Fatal(err)
+		}
+	}
+}
+
+// evalReport is what the report of an eval has of a version.
+type evalReport struct {
+	Eval, Verdict string
+	New, Old      struct {
+		Runs, Errors int
+		Passed       struct{ Mean float64 }
+	}
+}
+
+func (k *attack) evalReport(p *process, id string) (r evalReport) {
+	k.Helper()
+	text := p.stdout.Bytes()
+	if len(text) == 0 { // the process was killed between the end of the eval and its report
+		text = k.do("eval", "show", id, "--json", "--undecided-ok").stdout.Bytes()
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		k.Fatalf("%q: %v\n%s%s", p.args, err, text, &p.stderr)
+	}
+	return r
+}
+
+// evalID returns the ID of the newest eval, unless it is another one.
+func (k *attack) evalID(other string) string {
+	k.Helper()
+	p := k.do("eval", "show", "last", "--json", "--undecided-ok")
+	var r evalReport
+	if json.Unmarshal(p.stdout.Bytes(), &r) != nil || r.Eval == other {
+		return ""
+	}
+	return r.Eval
+}
+
+// onceEach reports a case-run of an eval that has begun or was scored more than once, or not at all.
+func (k *attack) onceEach(id string, want int) {
+	k.Helper()
+	store, closeStore := k.open()
+	defer closeStore()
+	events := func(app, id string) *session.View {
+		got, err := store.Get(k.Context(), &session.GetRequest{AppName: app, UserID: "user", SessionID: id})
+		if err != nil {
+			k.Fatal(err)
+		}
+		return session.ViewOf(got.Session)
+	}
+	scored := make(map[string]int)
+	for ev := range events("refrain.eval", id).Log().All() {
+		if ev.Mark != nil && ev.Mark.Kind == "case_scored" {
+			var s struct{ Run, Error string }
+			if err := ev.Mark.Decode(&s); err != nil || s.Error != "" {
+				k.Errorf("%+v, %v", s, err)
+			}
+			scored[s.Run]++
+		}
+	}
+	if len(scored) != want {
+		k.Errorf("%d case-runs are scored, want %d", len(scored), want)
+	}
+	for run, n := range scored {
+		begun := 0
+		for range events("refrain", run).OutlineByKind(mark.KindRunStarted) {
+			begun++
+		}
+		if n != 1 || begun != 1 {
+			k.Errorf("case-run %s was begun %d times and scored %d times", run, begun, n)
+		}
+	}
+}
