@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/history/questions"
 	"github.com/refrain-dev/refrain/internal/runs/operations"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -58,6 +59,12 @@ func (e *Eval) play(ctx context.Context, j *job) (why string, err error) {
 		default:
 			if why, err = e.answer(ctx, j, view); err == nil && why == "" {
 				run, err = e.Supervisor.Resume(ctx, j.run, supervisor.ResumeOptions{})
+			}
+			_, held := errors.AsType[*lease.HeldError](err)
+			if held || errors.Is(err, supervisor.ErrUnderWay) { // somebody has resumed it
+				if _, err = e.Supervisor.Wait(ctx, j.run); err == nil || errors.Is(err, supervisor.ErrInterrupted) {
+					continue
+				}
 			}
 			if errors.Is(err, supervisor.ErrOver) {
 				continue // somebody was faster

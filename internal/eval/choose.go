@@ -88,6 +88,15 @@ type Worst struct {
 	Unpriced string
 }
 
+// WorstOf returns the most that the case-runs of a plan can use. It fails as [Start] does for a plan that cannot run.
+func WorstOf(cfg Config, p *Plan) (Worst, error) {
+	e := &Eval{Config: cfg, Record: &Record{Plan: *p}}
+	if err := e.prepare(); err != nil {
+		return Worst{}, err
+	}
+	return e.Worst()
+}
+
 // Worst returns the most that the case-runs that are not over can use.
 func (e *Eval) Worst() (w Worst, err error) {
 	worst := make(map[string]definition.Bound)

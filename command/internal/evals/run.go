@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/command/internal/deffile"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
@@ -113,12 +114,12 @@ func (f *flags) run(cmd *cobra.Command, e *term.Env, file string) error {
 	if err := f.limit(cmd, set); err != nil {
 		return term.UsageError(err)
 	}
-	if err := f.version(e, p, eval.SideA, file); err != nil {
+	if err := f.version(ctx, e, p, set, eval.SideA, file); err != nil {
 		return err
 	}
 	isFile := f.against != "" && exists(f.against)
 	if isFile {
-		if err := f.version(e, p, eval.SideB, f.against); err != nil {
+		if err := f.version(ctx, e, p, set, eval.SideB, f.against); err != nil {
 			return err
 		}
 	}
@@ -139,6 +140,13 @@ func (f *flags) run(cmd *cobra.Command, e *term.Env, file string) error {
 	}
 	if err := f.refuseAgain(ctx, w, p); err != nil {
 		return err
+	}
+	worst, err := eval.WorstOf(w.config, p)
+	if err == nil {
+		err = countable(worst, &p.Set.Budget)
+	}
+	if err != nil {
+		return term.UsageError(err)
 	}
 	ev, err := eval.Start(ctx, w.config, p, known)
 	if err != nil {
@@ -187,13 +195,22 @@ func (f *flags) limit(cmd *cobra.Command, set *cases.Set) error {
 	return err
 }
 
-// version adds a version to the plan.
-func (f *flags) version(e *term.Env, p *eval.Plan, side, file string) error {
+// version adds a version to the plan. It makes the agents once, to find out what is missing here before anything exists.
+func (f *flags) version(ctx context.Context, e *term.Env, p *eval.Plan, set *cases.Set, side, file string) error {
 	prog, def, err := deffile.NewProgram(e, file, f.model, f.root, new(deffile.Limits))
 	if err != nil {
 		return err
 	}
 	def.Warnings().Format(e.Stderr)
+	tried := *prog
+	tried.Replace = set.Replace
+	made, err := deffile.Build(ctx, e, runstore.Name(e, f.store), &tried, def)
+	if err != nil {
+		return err
+	}
+	if made.Close != nil {
+		made.Close()
+	}
 	v, err := eval.NewVersion(file, prog, def)
 	v.Side = side
 	p.Versions = append(p.Versions, v)
@@ -328,10 +345,8 @@ func (w *store) follow(ctx context.Context, ev *eval.Eval, out *output) error {
 	if err != nil {
 		return term.Failure(err)
 	}
-	budget := ev.Set.Budget.Cost
-	if budget != nil && worst.Unpriced != "" {
-		return term.UsageError(fmt.Errorf("--budget-cost: the price of %s is unknown, so its cost cannot be counted; give it under prices "+
-			"in the definition, or limit --budget-tokens", worst.Unpriced))
+	if err := countable(worst, &ev.Set.Budget); err != nil {
+		return term.UsageError(err)
 	}
 	say(w.e, ev, worst)
 	total, done := ev.Runs(), 0
@@ -355,6 +370,15 @@ func (w *store) follow(ctx context.Context, ev *eval.Eval, out *output) error {
 		return term.Failure(fmt.Errorf("%w; continue with: refrain eval resume %s", err, ev.ID))
 	}
 	return out.print(ctx, w, ev.Record)
+}
+
+// countable returns an error about a budget that cannot be counted.
+func countable(w eval.Worst, b *budget.Limits) error {
+	if b.Cost == nil || w.Unpriced == "" {
+		return nil
+	}
+	return fmt.Errorf("--budget-cost: the price of %s is unknown, so its cost cannot be counted; give it under prices in the definition, "+
+		"or limit --budget-tokens", w.Unpriced)
 }
 
 // say prints what the eval is going to do, and the most that it can cost.
