@@ -5,7 +5,6 @@ package sqlite_test
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
 	"os"
 	osexec "os/exec"
@@ -17,20 +16,6 @@ import (
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/sqlite"
 )
-
-// hold opens the database, appends an event for each line of its standard input, says what came of it, and closes the
-// database at the end of the input.
-func hold(path string) error {
-	svc, s, err := openChild(path)
-	if err != nil {
-		return err
-	}
-	fmt.Println("open")
-	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		fmt.Println(svc.AppendEvent(context.Background(), s, numbered(s.Events().Len()+1)))
-	}
-	return svc.Close()
-}
 
 // holder is a process that has a database open.
 type holder struct {

@@ -47,6 +47,20 @@ var children = map[string]func(path string) error{
 	"hold":    hold,
 }
 
+// hold opens the database, appends an event for each line of its standard input, says what came of it, and closes the
+// database at the end of the input.
+func hold(path string) error {
+	svc, s, err := openChild(path)
+	if err != nil {
+		return err
+	}
+	fmt.Println("open")
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		fmt.Println(svc.AppendEvent(context.Background(), s, numbered(s.Events().Len()+1)))
+	}
+	return svc.Close()
+}
+
 // child is this program again, in a role.
 func child(ctx context.Context, role, path string) *osexec.Cmd {
 	cmd := osexec.CommandContext(ctx, os.Args[0])
