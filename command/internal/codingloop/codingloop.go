@@ -244,7 +244,8 @@ func (c *Config) planSteps(begin, checks []*yaml.Node) []*yaml.Node {
 		return mapping("name", name, "command", append(slices.Clone(c.Plan.Step), verb...), "json", true)
 	}
 	task := step("task", "next", c.Plan.File, c.Plan.Copy)
-	add(task, "env", map[string]any{"INPUT_TICKED": "{{ticked}}", "INPUT_UNTIL": "{{until}}"})
+	add(task, "env", map[string]any{"INPUT_TICKED": "{{ticked}}", "INPUT_UNTIL": "{{until}}",
+		"INPUT_FILES": "{{" + runfiles.Key + ".tree}}"})
 	add(task, "output_key", "task")
 	tick := step("tick", "tick", c.Plan.File, c.Plan.Copy)
 	add(tick, "stdin", "{{said}}")
@@ -252,7 +253,10 @@ func (c *Config) planSteps(begin, checks []*yaml.Node) []*yaml.Node {
 		"INPUT_CODE": "{{checked.exit_code}}", "INPUT_TRIES": strconv.Itoa(c.Plan.Tries),
 		"INPUT_ON_FAILURE": c.Plan.OnFailure})
 	add(tick, "output_key", "ticked")
-	commit := mapping("name", "commit", "command", []string{"true"})
+	commit := step("commit", "mark", c.Plan.File, c.Plan.Copy)
+	add(commit, "description", "marks the task in the files of before, if it has failed")
+	add(commit, "env", map[string]any{"INPUT_TICKED": "{{ticked}}"})
+	add(commit, "restore", "ticked.restore")
 	if !c.Squash {
 		add(commit, "commit", "ticked.commit") // a step commits with the state from before it
 	}

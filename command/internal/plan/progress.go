@@ -17,6 +17,13 @@ type Progress struct {
 	Failed map[string]string `json:"failed,omitempty"` // the reasons
 	Tries  map[string]int    `json:"tries,omitempty"`  // that have failed, of tasks that are open
 	Text   string            `json:"text,omitempty"`   // hash of the plan's text without its boxes
+	Before Before            `json:"before,omitzero"`
+}
+
+// Before has the files from before the tries of a task.
+type Before struct {
+	Key   string `json:"key"`   // of the task
+	Files string `json:"files"` // a value of runfiles.Work.Restore
 }
 
 // Next is a task to work on.
@@ -54,7 +61,7 @@ func (p *Plan) Marks(g Progress) map[string]Mark {
 }
 
 // Next returns the first open task, with a prompt for the agent. until is a command that decides besides those of the plan.
-func (p *Plan) Next(g Progress, until string) Next {
+func (p *Plan) Next(g Progress, until, files string) Next {
 	marks := p.Marks(g)
 	n := Next{Total: len(p.Tasks), State: g}
 	if hash := p.hash(); hash != g.Text {
@@ -73,6 +80,9 @@ func (p *Plan) Next(g Progress, until string) Next {
 		n.Number, n.Key, n.Title, n.Try = i+1, t.Key, t.Title, g.Tries[t.Key]+1
 		if n.Try > 1 {
 			n.Again = "yes"
+		}
+		if g.Before.Key != t.Key { // also if another task has come in between, whose work stays
+			n.State.Before = Before{t.Key, files}
 		}
 		n.Command = p.command(t, until)
 		n.Prompt = p.prompt(t, n)
@@ -132,9 +142,10 @@ type Ticked struct {
 	Progress Progress `json:"progress"`
 	Open     int      `json:"open"`
 	Total    int      `json:"total"`
-	Failed   []string `json:"failed,omitempty"` // each task with its reason
-	Commit   string   `json:"commit,omitempty"` // message of the commit; empty unless the task is done
-	Over     bool     `json:"over"`             // the loop ends
+	Failed   []string `json:"failed,omitempty"`  // each task with its reason
+	Commit   string   `json:"commit,omitempty"`  // message of the commit; empty unless the task is done
+	Restore  string   `json:"restore,omitempty"` // files to go back to, because the task has failed
+	Over     bool     `json:"over"`              // the loop ends
 }
 
 // Tick returns the progress after an iteration that worked on the task of next.
@@ -149,6 +160,7 @@ func (p *Plan) Tick(next Next, o Outcome) Ticked {
 	case o.Succeeded && blocked == "":
 		g.Done = append(append([]string(nil), g.Done...), next.Key)
 		delete(g.Tries, next.Key)
+		g.Before = Before{}
 		out.Commit = next.Title + "\n\n" + clipped(o.Said, mostWords)
 	default:
 		g.Tries[next.Key]++
@@ -158,7 +170,10 @@ func (p *Plan) Tick(next Next, o Outcome) Ticked {
 				g.Failed[next.Key] = fmt.Sprintf("its command failed %d times", g.Tries[next.Key])
 			}
 			delete(g.Tries, next.Key)
-			stops = o.Stop
+			if stops = o.Stop; !stops && g.Before.Key == next.Key {
+				out.Restore = g.Before.Files
+			}
+			g.Before = Before{}
 		}
 	}
 	marks := p.Marks(g)

@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/codingloop"
 	"github.com/refrain-dev/refrain/command/internal/plan"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/internal/files/runfiles"
 )
 
 // refrain is the program of the steps that are hidden commands. A definition with it runs wherever this program is: see
@@ -30,7 +31,7 @@ const refrain = "refrain"
 // output, so it is in the log of the run.
 func NewPlanStep(e *term.Env) *cobra.Command {
 	return &cobra.Command{
-		Use: "plan-step next|tick|end [PLAN COPY]", Hidden: true, Short: "Do a step of refrain loop --plan",
+		Use: "plan-step next|tick|mark|end [PLAN COPY]", Hidden: true, Short: "Do a step of refrain loop --plan",
 		Args: cobra.RangeArgs(1, 3),
 		RunE: func(_ *cobra.Command, args []string) error {
 			out, err := planVerb(e, args)
@@ -64,12 +65,14 @@ func planVerb(e *term.Env, args []string) (any, error) {
 	}
 	s := planStep{getenv: os.Getenv, plan: p}
 	switch args[0] {
+	case "mark":
+		return nil, s.write(args[2], ticked.Progress)
 	case "next":
 		return s.next(args[2], ticked.Progress)
 	case "tick":
 		return s.tick(e.Stdin, args[2])
 	}
-	return nil, fmt.Errorf("there is no step %q; give next, tick or end", args[0])
+	return nil, fmt.Errorf("there is no step %q; give next, tick, mark or end", args[0])
 }
 
 // planStep is a step, with its plan.
@@ -103,7 +106,7 @@ func readPlan(file string) (*plan.Plan, error) {
 
 // next returns the task to work on, and writes the plan into the copy, with the boxes of the tasks that are done.
 func (s *planStep) next(file string, g plan.Progress) (any, error) {
-	n := s.plan.Next(g, s.getenv("INPUT_UNTIL"))
+	n := s.plan.Next(g, s.getenv("INPUT_UNTIL"), cmp.Or(s.getenv("INPUT_FILES"), runfiles.StartFiles))
 	if n.Key != "" && n.Command == "" {
 		return nil, noCommand(n.Title)
 	}
@@ -179,7 +182,7 @@ func (f *loopFlags) tasks() (*codingloop.Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--plan: %w", err)
 	}
-	next := p.Next(plan.Progress{}, f.until)
+	next := p.Next(plan.Progress{}, f.until, "")
 	if f.planOver = next.Open == 0; !f.bounded {
 		f.most = max(1, tries*next.Open)
 	}

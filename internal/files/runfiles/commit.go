@@ -19,14 +19,8 @@ func (rs *Runs) commit(ctx agent.InvocationContext, t *workspace.Tree, w *Work, 
 		return nil
 	}
 	at := drive.At(ctx)
-	key, field, isField := strings.Cut(w.Commit, ".")
-	v, ok := at.Lookup(key)
-	if isField {
-		m, _ := v.(map[string]any)
-		v, ok = m[field]
-	}
-	text, isText := v.(string)
-	if !ok || !isText {
+	text, ok := textAt(at, w.Commit)
+	if !ok {
 		return nil
 	}
 	before, err := t.TreeOf(ctx, now.commit)
@@ -45,6 +39,32 @@ func (rs *Runs) commit(ctx agent.InvocationContext, t *workspace.Tree, w *Work, 
 		trailers += fmt.Sprintf("Refrain-Iteration: %v\n", iteration)
 	}
 	now.commit, err = t.Commit(ctx, now.hash, now.commit, MessageOf(text)+"\n\n"+trailers)
+	return err
+}
+
+// textAt returns a text of the state: the value of a key, or KEY.FIELD of a map.
+func textAt(at drive.Place, path string) (text string, ok bool) {
+	key, field, isField := strings.Cut(path, ".")
+	v, _ := at.Lookup(key)
+	if isField {
+		m, _ := v.(map[string]any)
+		v = m[field]
+	}
+	text, ok = v.(string)
+	return text, ok
+}
+
+// restore goes back to earlier files before a step, if the step's [Work] names them.
+func restore(ctx agent.InvocationContext, t *workspace.Tree, w *Work) error {
+	text, _ := textAt(drive.At(ctx), w.Restore)
+	h := workspace.Hash(text)
+	switch {
+	case w.Restore == "" || text == "":
+		return nil
+	case text == StartFiles:
+		h = t.Start()
+	}
+	_, err := t.Ensure(ctx, h)
 	return err
 }
 

@@ -132,6 +132,9 @@ type Work struct {
 	// Commit is the state key of a text, or KEY.FIELD of a map. If the key has a value, the files as they are after the step
 	// become a commit with this text as its message, unless they are those of the last commit.
 	Commit string
+	// Restore is the state key of a text, or KEY.FIELD of a map. If the key has a value, the hash of earlier files of the run or
+	// StartFiles, the step begins with those files, and not with those of the state.
+	Restore string
 }
 
 // The values of the fields of [Work].
@@ -139,6 +142,9 @@ const (
 	Clean    = "clean"
 	Required = "required"
 )
+
+// StartFiles stands for the files with which a run has begun, in the value of [Work].Restore.
+const StartFiles = "start"
 
 // Named returns the name of a branch or file for a run.
 func (r *Result) Named(text, run string) string {

@@ -50,6 +50,9 @@ func (rs *Runs) work(ctx agent.InvocationContext, w *Work, run func(root string,
 			sets = map[string]any{key: begun.value()}
 		}
 	}()
+	if err := restore(ctx, d.tree, w); err != nil {
+		return nil, err
+	}
 	if err := d.run(run); err != nil {
 		return nil, err
 	}
