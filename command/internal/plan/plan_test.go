@@ -110,3 +110,34 @@ func FuzzPlan(f *testing.F) {
 		}
 	})
 }
+
+// A task that fails gives back its own files only: a task that was done between its tries keeps its work.
+func TestFilesFromBeforeAFailedTask(t *testing.T) {
+	read := func(text string) *plan.Plan {
+		p, err := plan.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	alone, both := read("- [ ] Hard\n"), read("- [ ] Easy\n- [ ] Hard\n")
+	var g plan.Progress
+	for i, step := range []struct {
+		plan      *plan.Plan
+		files     string
+		succeeds  bool
+		restoring string
+	}{
+		{alone, "a", false, ""}, {both, "b", true, ""}, {both, "c", false, ""}, {both, "d", false, "c"},
+	} {
+		next := step.plan.Next(g, "true", step.files)
+		out := step.plan.Tick(next, plan.Outcome{Succeeded: step.succeeds, Tries: 3})
+		if g = out.Progress; out.Restore != step.restoring {
+			t.Errorf("step %d, task %s: restores %q, want %q", i, next.Title, out.Restore, step.restoring)
+		}
+	}
+	next := alone.Next(plan.Progress{}, "true", "a")
+	if out := alone.Tick(next, plan.Outcome{Tries: 1, Stop: true}); out.Restore != "" || !out.Over {
+		t.Errorf("a loop that stops restores %q", out.Restore)
+	}
+}
