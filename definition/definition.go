@@ -142,7 +142,8 @@ var rootRows = []row[Definition]{
 	field("session", "session ID if the run gives none; with a fixed ID all runs are one conversation", aText, func(d *Definition) *string { return &d.Session }),
 	field("prices", "price of a million tokens: provider/name: {input, output, cached_input, cache_write, cache_write_1h}", as(named(priceParts.inPlace()), asPrices), func(d *Definition) *budget.Prices { return &d.Prices }),
 	field("max_model_calls", "fail after this many model calls (a number or none; default 500); a larger budget of calls at the root raises it", plain(callsOrNone, (*reader).maxModelCalls), func(d *Definition) *int { return &d.MaxModelCalls }).shown(agent.DefaultMaxLLMCalls),
-	field("workspace", "files that the commands work on, as part of the state: {from, base, copy, setup, filters, notes, protect, on_protected, limits, result}", workspaceParts.value(), func(d *Definition) **runfiles.Config { return &d.Workspace }),
+	field("workspace", "files that the commands work on, as part of the state: {from, base, copy, setup, filters, notes, protect, on_protected, limits, result}",
+		workspaceParts.value(), func(d *Definition) **runfiles.Config { return &d.Workspace }),
 	field("init_timeout", "time limit to open a model or a tool server; 30s if left out", aSpan, func(d *Definition) *time.Duration { return &d.InitTimeout }).shown("30s"),
 }
 

@@ -270,7 +270,9 @@ var workRows = []row[runfiles.Work]{
 	field("overlay", "folder inside the run's root that is laid over the clean checkout, such as tests that the agent never sees", aText, func(w *runfiles.Work) *string { return &w.Overlay }),
 	field("changes", "required fails the step if it leaves the files of the workspace as they were", oneWord(runfiles.Required), func(w *runfiles.Work) *string { return &w.Changes }),
 	field("commit", "state key, or KEY.FIELD, of the message for a commit of the files after the step; no commit while the key has no value", aText, func(w *runfiles.Work) *string { return &w.Commit }),
-	field("restore", "state key, or KEY.FIELD, of the hash of earlier files with which the step begins, such as a workspace.tree of before, or start; while the key has no value, it begins with those of the state", aText, func(w *runfiles.Work) *string { return &w.Restore }),
+	field("restore",
+		"state key, or KEY.FIELD, of the hash of earlier files with which the step begins, such as a workspace.tree of before, or start; while the key has no value, it begins with those of the state",
+		aText, func(w *runfiles.Work) *string { return &w.Restore }),
 }
 
 // mistaken reports whether the definition has a workspace that cannot be read, which is already reported.
