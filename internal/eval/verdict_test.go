@@ -95,7 +95,7 @@ func questions(dice *rand.Rand, n int) (all []check.Case) {
 // better, at least three quarters say so with 21 cases and 3 runs each.
 func TestVerdicts(t *testing.T) {
 	longtest.WithoutRace(t)
-	n := longtest.N(6, 400)
+	n := longtest.N(3, 400)
 	for _, tt := range []struct {
 		name, version string
 		least, most   float64 // share of verdicts
