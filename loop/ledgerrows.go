@@ -190,10 +190,10 @@ func (p *Plan) scoreRows(t *Tally, reached, converged bool, add func(Row)) {
 			Threshold: s.sign() + " " + num(*s.Target), Note: t.ScoreNote, Fired: reached,
 			Unit: UnitScore, Bound: s.Target}, Tense: TenseUnknown}
 		if t.Score != nil {
-			doubts := s.doubts(t)
-			r.Value, r.Holds, r.Have, r.Tense = num(*t.Score)+brief.OffBy(p.errorOf(t)), !s.better(*s.Target, *t.Score) && !doubts, t.Score, ""
+			meets, doubts := !s.better(*s.Target, *t.Score), s.doubts(t)
+			r.Value, r.Holds, r.Have, r.Tense = num(*t.Score)+brief.OffBy(p.errorOf(t)), meets && !doubts, t.Score, ""
 			r = r.below(closeness(*t.Score, *s.Target))
-			if doubts {
+			if meets && doubts {
 				r.Note = "not sure: " + p.chanceWords(t)
 			}
 		}

@@ -59,6 +59,10 @@ func TestLaw14AsksUntilTheTargetIsClear(t *testing.T) {
 	if row, _ := condition(tr.stop, "target"); row.Holds || row.Value != "9.26667 ± 0.22" || row.Note != "not sure: ± 0.22: 9 in 10" {
 		t.Errorf("not sure: %+v", row)
 	}
+	tr = run(t, p, said(p, "a", []float64{7, 7.2, 6.9, 7.1}))
+	if row, _ := condition(tr.stop, "target"); row.Holds || row.Note != "" {
+		t.Errorf("missed by far, which is sure: %+v", row)
+	}
 }
 
 // LOOP 14: a version that is judged again has all its answers, and is not asked about more often than it takes.
