@@ -17,6 +17,7 @@ package cases
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"time"
 
 	"github.com/refrain-dev/refrain/budget"
@@ -56,7 +57,7 @@ type Set struct {
 	Parallel int `json:"parallel"`
 	// Seed is the seed of every choice by chance.
 	Seed uint64 `json:"seed"`
-	// Margin is the difference up to which two versions are called the same; 0 means that they are never called so.
+	// Margin is the difference up to which two versions are called the same, below 1; 0 means that they are never called so.
 	Margin float64 `json:"margin,omitzero"`
 	// Budget limits the whole evaluation.
 	Budget budget.Limits `json:"budget,omitzero"`
@@ -67,6 +68,18 @@ type Set struct {
 	// ADK is the ID of the set in a file of ADK's forms, for its results; empty for other files.
 	ADK string `json:"adk,omitzero"`
 }
+
+// CheckMargin returns an error unless a margin is a share: at least 0 and below 1. All metrics are shares, or ratios minus 1, so
+// that a margin of 1 would call any two versions the same.
+func CheckMargin(margin float64) error {
+	if !(margin >= 0 && margin < 1) {
+		return fmt.Errorf("margin must be at least 0 and below 1, got %v: %s", margin, marginHint)
+	}
+	return nil
+}
+
+// marginHint says what a margin is.
+const marginHint = "a margin is a share, such as 0.05 for 5 of 100"
 
 // ChecksOf returns the checks of a case: those of the set, or else the default ones, and then the case's own. Checks of
 // its turns are not among them. A default check is left out if one of the case's own checks reads the same reference.

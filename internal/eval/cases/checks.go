@@ -78,7 +78,7 @@ func (r *reader) checkFields(n *source.Node, what string, s *check.Spec, at map[
 	}
 	of := fields{
 		{"name", func(n *source.Node) { s.Name = r.text(n, "name") }},
-		{"weight", func(n *source.Node) { s.Weight = r.number(n, "weight", 0, true) }},
+		{"weight", func(n *source.Node) { s.Weight = r.weight(n) }},
 		{"min", func(n *source.Node) { s.Min = r.least(n, "min") }},
 		{"not", func(n *source.Node) { s.Not = r.boolean(n, "not") }},
 		{"informational", func(n *source.Node) { s.Informational = r.boolean(n, "informational") }},

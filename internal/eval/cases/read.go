@@ -137,7 +137,7 @@ func (f *file) root(r *reader, n *source.Node) {
 		{"repeat", func(n *source.Node) { s.Repeat = int(r.whole(n, "repeat", 1, maxRepeat)) }},
 		{"parallel", func(n *source.Node) { s.Parallel = int(r.whole(n, "parallel", 1, 256)) }},
 		{"seed", func(n *source.Node) { s.Seed = uint64(r.whole(n, "seed", 0, math.MaxInt64)) }},
-		{"margin", func(n *source.Node) { s.Margin = r.number(n, "margin", 0, false) }},
+		{"margin", func(n *source.Node) { s.Margin = r.margin(n) }},
 		{"budget", func(n *source.Node) {
 			r.read(n, "budget", fields{
 				{"calls", func(n *source.Node) { s.Budget.Calls = r.whole(n, "budget.calls", 1, math.MaxInt64) }},
@@ -198,7 +198,7 @@ func (f *file) one(r *reader, n *source.Node, what string) {
 		{"answers", func(n *source.Node) { c.Answers = r.object(n, what+".answers") }},
 		{"group", func(n *source.Node) { c.Group = r.text(n, "group") }},
 		{"tags", func(n *source.Node) { c.Tags = r.texts(n, "tags") }},
-		{"weight", func(n *source.Node) { c.Weight = r.number(n, "weight", 0, true) }},
+		{"weight", func(n *source.Node) { c.Weight = r.weight(n) }},
 		{"repeat", func(n *source.Node) { c.Repeat = int(r.whole(n, "repeat", 1, maxRepeat)) }},
 	}...))
 	if given == nil {
@@ -296,6 +296,25 @@ func (r *reader) id(n *source.Node) string {
 		r.report(n, definition.CodeValue, "an ID must be one line of text, got %q", id)
 	}
 	return id
+}
+
+// margin reads the difference up to which two versions are the same.
+func (r *reader) margin(n *source.Node) float64 {
+	before := len(*r.problems)
+	v := r.number(n, "margin", math.Inf(-1), false)
+	if err := CheckMargin(v); err != nil && len(*r.problems) == before {
+		r.report(n, definition.CodeValue, "%v", err)
+	}
+	return v
+}
+
+// weight reads the weight of a case or of a check.
+func (r *reader) weight(n *source.Node) float64 {
+	v := r.number(n, "weight", 0, true)
+	if v > check.MaxWeight {
+		r.report(n, definition.CodeValue, "weight must be at most %d, got %s", int64(check.MaxWeight), n.Value)
+	}
+	return v
 }
 
 // pass reads when a case-run passes.

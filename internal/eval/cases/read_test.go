@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -156,6 +157,19 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+func TestCheckMargin(t *testing.T) {
+	for _, m := range []float64{0, 0.05, 0.999} {
+		if err := cases.CheckMargin(m); err != nil {
+			t.Errorf("%v: %v", m, err)
+		}
+	}
+	for _, m := range []float64{1, 20, -0.05, math.NaN(), math.Inf(1), math.Inf(-1)} {
+		if err := cases.CheckMargin(m); err == nil || !strings.Contains(err.Error(), "such as 0.05") {
+			t.Errorf("%v: %v", m, err)
+		}
+	}
+}
+
 // A set is stored with an evaluation, and read back from there.
 func TestSetSurvivesJSON(t *testing.T) {
 	set := read(t, "a.yaml", `
@@ -253,6 +267,13 @@ func TestMistakesOfTables(t *testing.T) {
 		{"a.yaml", "decide: helpful\ncases: [{input: a, expected: b}]", "a.yaml:1:9: error: decide cannot be \"helpful\" [LOOP004]\n    1 | decide: helpful\n" +
 			"      |         ^^^^^^^ there are passed, score, cost, seconds, rouge1\n"},
 		{"a.yaml", "decide: x\ncases: [{turns: [{input: a}, {input: b, checks: [completed]}]}]", "there are passed, score, cost, seconds, turn 2: completed\n"},
+		{"a.yaml", "margin: 20\ncases: [{input: a}]", "a.yaml:1:9: error: margin must be at least 0 and below 1, got 20: a margin is a share, such as 0.05"},
+		{"a.yaml", "margin: 1\ncases: [{input: a}]", "a.yaml:1:9: error: margin must be"},
+		{"a.yaml", "margin: -0.05\ndecide: cost\ncases: [{input: a}]", "a.yaml:1:9: error: margin must be"},
+		{"a.yaml", "margin: .nan\ncases: [{input: a}]", "a.yaml:1:9: error: margin must be"},
+		{"a.yaml", "cases: [{input: a, weight: 1e308}]", "a.yaml:1:28: error: weight must be at most 1000000, got 1e308"},
+		{"a.yaml", "cases: [{input: a, checks: [{equals: a, weight: 1e308}]}]", "a.yaml:1:49: error: weight must be at most 1000000, got 1e308"},
+		{"a.csv", "input,weight\na,1000001\n", "a.csv:2:3: error: weight must be at most 1000000"},
 	} {
 		if got := problems(t, tt.name, tt.text); !strings.Contains(got, tt.want) {
 			t.Errorf("%q: %q is not in\n%s", tt.text, tt.want, got)

@@ -33,7 +33,7 @@ type Case struct {
 	// Group is the unit of the statistics: cases of one group depend on each other. Empty is a group of its own.
 	Group string   `json:"group,omitempty"`
 	Tags  []string `json:"tags,omitempty"`
-	// Weight is the weight of the case among others; 0 means 1.
+	// Weight is the weight of the case among others, at most [MaxWeight]; 0 means 1.
 	Weight float64 `json:"weight,omitempty"`
 	// Repeat is how often the case is run; 0 means as often as its set says.
 	Repeat int `json:"repeat,omitempty"`

@@ -238,6 +238,8 @@ func TestCompileRefuses(t *testing.T) {
 		{check.Spec{Kind: check.Rouge1, Min: 1.5}, "min", "informational: true"},
 		{check.Spec{Kind: check.Rouge1, Weight: -1}, "weight", ""},
 		{check.Spec{Kind: check.Rouge1, Weight: math.Inf(1)}, "weight", ""},
+		{check.Spec{Kind: check.Rouge1, Weight: 1e308}, "weight", ""},
+		{check.Spec{Kind: check.Rouge1, Weight: math.NaN()}, "weight", ""},
 		{check.Spec{Kind: check.Rouge1, Name: "score"}, "name", ""},
 		{check.Spec{Kind: check.Matches}, "matches", ""},
 		{check.Spec{Kind: check.Matches, Texts: []string{"a", "("}}, "matches[1]", ""},

@@ -120,8 +120,8 @@ func (s Spec) common() *Error {
 	case math.IsNaN(s.Min) || s.Min < 0 || s.Min > 1:
 		return &Error{Field: "min", Message: fmt.Sprintf("min must be above 0 and at most 1, got %v", s.Min),
 			Hint: "a check without a least value is informational: true"}
-	case math.IsNaN(s.Weight) || math.IsInf(s.Weight, 0) || s.Weight < 0:
-		return &Error{Field: "weight", Message: fmt.Sprintf("weight must be above 0, got %v", s.Weight)}
+	case !(s.Weight >= 0 && s.Weight <= MaxWeight):
+		return &Error{Field: "weight", Message: fmt.Sprintf("weight must be above 0 and at most %d, got %v", int64(MaxWeight), s.Weight)}
 	case slices.Contains(Measures, s.Name):
 		return &Error{Field: "name", Message: fmt.Sprintf("a check cannot have the name %q, which versions are compared by", s.Name)}
 	}

@@ -37,6 +37,9 @@ const (
 	Unsupported Kind = "unsupported"
 )
 
+// MaxWeight is the largest weight of a case or a check. Sums of larger weights may have no number.
+const MaxWeight = 1e6
+
 // Order says which order the calls of tools must have.
 type Order string
 
@@ -77,7 +80,7 @@ type Spec struct {
 
 	// Name is shown, and is what a comparison of versions names; empty stands for the kind.
 	Name string `json:"name,omitzero"`
-	// Weight is the weight of the value in the score of a case; 0 means 1.
+	// Weight is the weight of the value in the score of a case, at most [MaxWeight]; 0 means 1.
 	Weight float64 `json:"weight,omitzero"`
 	// Min is the least value that passes. 0 means 1, for Rouge1 0.8.
 	Min float64 `json:"min,omitzero"`

@@ -44,13 +44,16 @@ func fraction(x, a, b float64) float64 {
 	return f
 }
 
-// betaQuantile returns the x below which a beta distribution has the share p; 0 for one that is below 1e-15. It takes
-// Newton's steps, and halves the interval where such a step would leave it.
+// betaQuantile returns the x below which a beta distribution has the share p; 0 for one that is below 1e-15, and NaN
+// if a or b is infinite or unknown. It takes Newton's steps, and halves the interval where such a step would leave it.
 func betaQuantile(p, a, b float64) float64 {
 	scale := logGamma(a+b) - logGamma(a) - logGamma(b)
 	low, high := 0.0, 1.0
 	for x := a / (a + b); ; {
 		off := beta(x, a, b) - p
+		if math.IsNaN(off) { // no halving would end
+			return math.NaN()
+		}
 		if off < 0 {
 			low = x
 		} else {

@@ -57,3 +57,17 @@ func TestQuantilesInvertTheirDistributions(t *testing.T) {
 		}
 	}
 }
+
+// Weights whose sum is infinite once made it halve an interval of NaN for ever.
+func TestQuantileOfUnknownIsUnknown(t *testing.T) {
+	for _, a := range []float64{math.NaN(), math.Inf(1)} {
+		if got := betaQuantile(0.5, a, 2); !math.IsNaN(got) {
+			t.Errorf("with %v and 2: %v", a, got)
+		}
+		if got := betaQuantile(0.5, 2, a); !math.IsNaN(got) && got != 0 {
+			t.Errorf("with 2 and %v: %v", a, got)
+		}
+	}
+	obs := []Observation{{Case: "a", Weight: 1e308, A: []float64{1}}, {Case: "b", Weight: 1e308, A: []float64{0}}, {Case: "c", Weight: 1e308, A: []float64{1}}}
+	Mean(obs, Options{}) // ends
+}
