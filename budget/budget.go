@@ -133,6 +133,17 @@ func (b *Meter) BookAhead(u Usage) {
 	b.book(u.internal(Price{}, false), true)
 }
 
+// EndAhead ends what BookAhead began. Usage that b has booked in advance, and that was not booked again so far, will be
+// booked in other budgets below the parent of b, which must not count it again. A budget without a parent is not changed.
+func (b *Meter) EndAhead() {
+	mu := b.lock()
+	defer mu.Unlock()
+	if b.parent != nil {
+		b.parent.ahead.add(b.ahead)
+		b.ahead = usage{}
+	}
+}
+
 // Recount says that usage of an earlier part of the run will be booked in the budgets below. Of that b, and the budgets
 // above it, do not count again what b has counted before.
 func (b *Meter) Recount(u Usage) {

@@ -275,6 +275,28 @@ func TestBookAhead(t *testing.T) {
 	}
 }
 
+// What a budget has booked ahead can be booked again beside it, when that budget is no longer in use.
+func TestEndAhead(t *testing.T) {
+	run := budget.New(budget.Limits{Calls: 10}, nil)
+	loop := run.Child(budget.Limits{})
+	slice := loop.Child(budget.Limits{Calls: 3})
+	slice.BookAhead(budget.Usage{Calls: 7})
+	slice.Child(budget.Limits{}).Book(budget.Usage{Calls: 3})
+	slice.EndAhead()
+	slice.EndAhead()
+	own := loop.Child(budget.Limits{})
+	own.Book(budget.Usage{Calls: 4})
+	use(t, own, "x", 100, 0)
+	for name, want := range map[string]struct {
+		b     *budget.Meter
+		calls int64
+	}{"run": {run, 8}, "loop": {loop, 8}, "own": {own, 5}} {
+		if u := want.b.Used(); u.Calls != want.calls {
+			t.Errorf("the %s has used %+v, want %d calls", name, u, want.calls)
+		}
+	}
+}
+
 // A budget that runs share has one budget for each run. What a resumed run books again is counted there already; what it
 // used in another process is not.
 func TestRunsOfASharedBudget(t *testing.T) {

@@ -25,7 +25,9 @@ func (r *run) openBudget() func() {
 	}
 	own := r.place.Budget().Child(limits).Named(r.Name())
 	if s := r.spending.slice; s != nil {
-		s.loopBudget, own = own, own.Child(s.Budget).Named(r.Name())
+		s.loopBudget = own
+		own = own.Child(s.Budget).Named(r.Name())
+		s.budget = own
 	}
 	r.place.ChargeReplayed(own)
 	r.spending.budget = own.Child(budget.Limits{}) // counts the usage from here on, also what replayed steps book again

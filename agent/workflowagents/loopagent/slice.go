@@ -17,6 +17,7 @@ type slice struct {
 	*drive.Slice
 	whole      *loop.Plan    // the plan of the loop without the slice
 	loopBudget *budget.Meter // the budget of the loop without the slice; nil if the loop reads no clock
+	budget     *budget.Meter // the budget of the slice, within loopBudget
 	decided    bool          // it is known whether the loop continues
 }
 
@@ -82,6 +83,7 @@ func (r *run) decideSlice(d *loop.Decision) (more, over bool) {
 	}
 	r.tally, r.plan, r.phase.lastEnded = t, s.whole, max(r.phase.lastEnded, t.Ended.Number)
 	if s.loopBudget != nil && s.Budget != (budget.Limits{}) {
+		s.budget.EndAhead() // a resumed run books the usage after the slice in the budget of the loop
 		r.spending.budget = s.loopBudget.Child(budget.Limits{})
 		clear(r.steps.direct) // the existing steps have the budget of the slice
 		r.steps.guarded = nil
