@@ -132,10 +132,9 @@ func TestMissingTurnFails(t *testing.T) {
 	}
 }
 
-// What a case does not have, or nobody knows, is not evaluated.
+// What a case does not have is not evaluated.
 func TestNotEvaluated(t *testing.T) {
-	for _, spec := range []check.Spec{{Kind: check.Rouge1}, {Kind: check.Equals}, {Kind: check.Contains, Not: true}, {Kind: check.Calls},
-		{Kind: check.Max, Max: &check.Limits{Cost: new(1.0)}}} {
+	for _, spec := range []check.Spec{{Kind: check.Rouge1}, {Kind: check.Equals}, {Kind: check.Contains, Not: true}, {Kind: check.Calls}} {
 		c, err := check.Compile(spec)
 		if err != nil {
 			t.Fatal(err)
@@ -151,6 +150,29 @@ func TestNotEvaluated(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := shown(c.Run(t.Context(), failed)); got != "0 false: the loop stopped because of an error" {
+		t.Error(got)
+	}
+}
+
+// A limit of a cost that nobody knows was not kept, whether or not there is a "not".
+func TestUnknownCostIsNotWithinALimit(t *testing.T) {
+	s := run()
+	s.Usage.Cost = nil
+	for _, not := range []bool{false, true} {
+		c, err := check.Compile(check.Spec{Kind: check.Max, Max: &check.Limits{Cost: new(1.0), Tokens: new(int64(5000))}, Not: not})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := shown(c.Run(t.Context(), s)); got != "0 false: cost is unknown: a model has no price" {
+			t.Error(got)
+		}
+	}
+	s.Usage = loop.Usage{}
+	c, err := check.Compile(check.Spec{Kind: check.Max, Max: &check.Limits{Cost: new(1.0)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := shown(c.Run(t.Context(), s)); got != "1 true: cost of no model call" {
 		t.Error(got)
 	}
 }

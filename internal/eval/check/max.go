@@ -65,6 +65,8 @@ func (s Spec) max() (func(context.Context, *Subject) finding, *Error) {
 			}
 			used, known := m.used(subject)
 			switch {
+			case !known && subject.Usage.Calls == 0 && subject.Usage.InputTokens+subject.Usage.OutputTokens == 0:
+				within = append(within, m.name+" of no model call")
 			case !known:
 				unknown = append(unknown, m.name+" is unknown: a model has no price")
 			case used > most:
@@ -77,7 +79,7 @@ func (s Spec) max() (func(context.Context, *Subject) finding, *Error) {
 		case over != nil:
 			return finding{reason: strings.Join(over, "; ")}
 		case unknown != nil:
-			return finding{none: true, reason: strings.Join(unknown, "; ")}
+			return broken("%s", strings.Join(unknown, "; ")) // who sets a limit wants to know that it was kept
 		}
 		return finding{value: 1, reason: strings.Join(within, "; ")}
 	}, nil

@@ -29,7 +29,7 @@ const (
 	Calls Kind = "calls"
 	// Stop is 1 if the run stopped for one of Reasons.
 	Stop Kind = "stop"
-	// Max is 1 if the run used at most Max.
+	// Max is 1 if the run used at most Max. It fails if a limited cost is unknown.
 	Max Kind = "max"
 	// Completed is 1 if all turns of the case have ended, and no loop stopped because of an error.
 	Completed Kind = "completed"

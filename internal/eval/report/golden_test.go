@@ -74,13 +74,17 @@ func reports() map[string]*report.Report {
 	}
 	failed := one(times(9, "ppp"), times(12, "ppf"), times(1, "fff"), times(1, "ppe"), times(1, "???"))
 	failed.New.Cases[21].ID = "\x1b[2J<refund> & \"vat\" with a name that is longer than a column"
+	unknown := one(times(1, "ppp"), times(29, "???"))
+	for i := range unknown.New.Cases[1].Runs {
+		unknown.New.Cases[1].Runs[i].Checks = []report.Check{{Name: "rouge1", Reason: "the case has no expected text"}}
+	}
 	few := two(of("loop.yaml", times(5, "ppp")), of("old.yaml", times(5, "fff")))
 	few.New.Cases[0].Group, few.New.Cases[0].Tags = "refunds", []string{"slow"}
 	few.New.Cases[0].Runs[0].Checks[0] = report.Check{Name: "polite", Reason: "no vote", Informational: true, Votes: 3, Split: true}
 	few.New.Cases[0].Runs[1].Checks = nil
 	return map[string]*report.Report{
 		"better": better, "undecided": tie, "worse": worse, "groups": groups, "errors": errors, "budget": budget, "score": score,
-		"seconds": seconds, "same": same, "equal": equal, "few": few, "passed": one(times(5, "ppp")), "failed": failed,
+		"seconds": seconds, "same": same, "equal": equal, "few": few, "passed": one(times(5, "ppp")), "failed": failed, "unknown": unknown,
 		"empty": {Eval: "ev_3f2a", Set: "refunds"},
 	}
 }
@@ -95,7 +99,7 @@ func TestGoldenFiles(t *testing.T) {
 		if name == "few" || name == "empty" {
 			forms["json"] = func() ([]byte, error) { b := new(bytes.Buffer); err := s.WriteJSON(b); return b.Bytes(), err }
 		}
-		if name == "better" || name == "same" || name == "equal" || name == "undecided" {
+		if name == "better" || name == "same" || name == "equal" || name == "undecided" || name == "unknown" {
 			delete(forms, "xml")
 		}
 		for ext, write := range forms {

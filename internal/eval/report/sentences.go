@@ -17,6 +17,9 @@ func (s *Summary) sentences() (all []string) {
 	if s.Decided != nil {
 		all = append(all, s.comparison()...)
 	}
+	if text := s.New.unevaluated(); text != "" {
+		add("%s", text)
+	}
 	same := 0
 	for _, v := range s.versions() {
 		if n := v.total.Errors; n > 0 {
@@ -44,6 +47,37 @@ func (s *Summary) sentences() (all []string) {
 		add("%s", brief.Line(note, 300))
 	}
 	return all
+}
+
+// unevaluated names the cases that have run but that no check has evaluated, with the reason of the first one; "" if there are none.
+func (s *Side) unevaluated() string {
+	var names []string
+	why, more := "", 0
+	for i := range s.Cases {
+		c := &s.Cases[i]
+		if len(c.Runs) == 0 || c.State() != Unknown {
+			continue
+		}
+		if why == "" && len(c.Runs[0].Checks) > 0 {
+			why = c.Runs[0].Checks[0].Name + ": " + c.Runs[0].Checks[0].Reason
+		}
+		if len(names) == 5 {
+			more++
+			continue
+		}
+		names = append(names, brief.Line(c.ID, 40))
+	}
+	if names == nil {
+		return ""
+	}
+	text := "Not evaluated: " + strings.Join(names, ", ")
+	if more > 0 {
+		text += " and " + brief.Whole(more) + " more"
+	}
+	if why != "" {
+		text += " (" + brief.Line(why, 160) + ")"
+	}
+	return text + ". Give such a case a reference, or a check that needs none."
 }
 
 // named is a version with what tells it from the other one in a sentence.

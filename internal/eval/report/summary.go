@@ -234,8 +234,19 @@ func (s *Summary) decide() (Verdict, string) {
 		return Undecided, fmt.Sprintf("%s ended with an error in all runs", brief.Count(t.Error, "case"))
 	case t.Always == 0:
 		return Undecided, "no check has evaluated a run"
+	case t.Unknown > 0:
+		return Undecided, s.unevaluated()
 	}
 	return AllPassed, ""
+}
+
+// unevaluated says how many cases of the new version no check has evaluated.
+func (s *Summary) unevaluated() string {
+	n, cases := s.NewTotal.Unknown, len(s.New.Cases)
+	if n == 1 {
+		return fmt.Sprintf("1 of %s was not evaluated", brief.Count(cases, "case"))
+	}
+	return fmt.Sprintf("%s of %s were not evaluated", brief.Whole(n), brief.Count(cases, "case"))
 }
 
 // The exit codes of an evaluation that has run.

@@ -70,7 +70,9 @@ func TestVerdicts(t *testing.T) {
 	}{
 		{"all pass", report.Report{New: of("a", pass)}, report.AllPassed, 0, ""},
 		{"one run fails", report.Report{New: of("a", pass, times(1, "ppf"))}, report.Failed, 1, ""},
-		{"a case is not evaluated", report.Report{New: of("a", pass, times(1, "???"))}, report.AllPassed, 0, ""},
+		{"a case is not evaluated", report.Report{New: of("a", pass, times(1, "???"))}, undecided, 3, "1 of 9 cases was not evaluated"},
+		{"most cases are not evaluated", report.Report{New: of("a", times(1, "ppp"), times(29, "???"))}, undecided, 3, "29 of 30 cases were not evaluated"},
+		{"one fails and one is not evaluated", report.Report{New: of("a", times(1, "fff"), times(1, "???"))}, report.Failed, 1, ""},
 		{"no case is evaluated", report.Report{New: of("a", times(3, "?"))}, undecided, 3, unseen},
 		{"no case", report.Report{}, undecided, 3, unseen},
 		{"10% errors in a case that passed", report.Report{New: of("a", times(9, "p"), times(1, "pe"))}, report.AllPassed, 0, ""},

@@ -226,7 +226,11 @@ func (s *Summary) headline() string {
 	case s.Verdict == AllPassed:
 		return fmt.Sprintf("passed: %s pass in all runs", brief.Count(t.Always, "case"))
 	}
-	return fmt.Sprintf("failed: %s of %s did not pass in all runs", brief.Whole(t.Sometimes+t.Never), brief.Count(cases, "case"))
+	text := fmt.Sprintf("failed: %s of %s did not pass in all runs", brief.Whole(t.Sometimes+t.Never), brief.Count(cases, "case"))
+	if t.Unknown > 0 {
+		text += "; " + s.unevaluated()
+	}
+	return text
 }
 
 // started counts the cases of the new version that have a run.
