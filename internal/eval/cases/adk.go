@@ -133,8 +133,8 @@ func (f *file) adkCase(r *reader, n *source.Node) {
 	if uses := of(n, "expected_tool_uses"); uses != nil {
 		last.Calls = r.uses(uses)
 	}
-	if id != nil {
-		c.ID = r.text(id, "the ID")
+	if id != nil && strings.TrimSpace(id.Value) != "" {
+		c.ID = r.id(id)
 	}
 	f.add(r, n, id, c)
 }

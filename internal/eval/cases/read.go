@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/eval/check"
@@ -22,6 +24,7 @@ import (
 const (
 	maxCases  = 10_000
 	maxRepeat = 1_000
+	maxID     = 100      // characters
 	maxTable  = 16 << 20 // bytes of a CSV or JSON Lines file
 )
 
@@ -56,6 +59,7 @@ func read(fsys fs.FS, name, dir string) (*Set, error) {
 	default:
 		f.document(name)
 	}
+	f.number()
 	if len(f.problems) == 0 && f.decide != nil {
 		f.decide()
 	}
@@ -226,7 +230,8 @@ func (f *file) one(r *reader, n *source.Node, what string) {
 // add adds a case, whose ID no other case may have.
 func (f *file) add(r *reader, n, id *source.Node, c Case) {
 	if id == nil || c.ID == "" {
-		id, c.ID = n, fmt.Sprintf("case-%d", len(f.set.Cases)+1)
+		f.set.Cases = append(f.set.Cases, c) // number gives it an ID
+		return
 	}
 	if first, twice := f.at[c.ID]; twice {
 		p := r.report(id, definition.CodeDuplicate, "two cases have the ID %q, the first in line %d", c.ID, first.line)
@@ -236,6 +241,26 @@ func (f *file) add(r *reader, n, id *source.Node, c Case) {
 	}
 	f.at[c.ID] = place{r.src.Name, n.Line + r.row}
 	f.set.Cases = append(f.set.Cases, c)
+}
+
+// number gives each case without an ID the number of its place, or else the next one that no other case has.
+func (f *file) number() {
+	taken := make(map[string]bool, len(f.set.Cases))
+	for i := range f.set.Cases {
+		taken[f.set.Cases[i].ID] = true
+	}
+	free := 1
+	for i := range f.set.Cases {
+		c := &f.set.Cases[i]
+		if c.ID != "" {
+			continue
+		}
+		for n := max(free, i+1); c.ID == ""; n++ {
+			if id := fmt.Sprintf("case-%d", n); !taken[id] {
+				c.ID, free = id, n+1
+			}
+		}
+	}
 }
 
 // turnFields are the fields that a case has for its only turn, and each of several turns for itself.
@@ -289,11 +314,19 @@ func (r *reader) calls(n *source.Node, what string) []Call {
 	return all
 }
 
-// id reads the ID of a case.
-func (r *reader) id(n *source.Node) string {
-	id := r.text(n, "id")
-	if strings.TrimSpace(id) == "" && n.Kind == source.Scalar || strings.ContainsFunc(id, func(c rune) bool { return c < ' ' }) {
-		r.report(n, definition.CodeValue, "an ID must be one line of text, got %q", id)
+// id reads the ID of a case, which reports and the IDs of runs show.
+func (r *reader) id(at *source.Node) string {
+	id := strings.TrimSpace(r.text(at, "id"))
+	hidden := func(c rune) bool { return unicode.In(c, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
+	switch n := utf8.RuneCountInString(id); {
+	case n > maxID:
+		r.report(at, definition.CodeValue, "an ID has at most %d characters, got %d", maxID, n)
+	case id == "" && at.Kind == source.Scalar:
+		r.report(at, definition.CodeValue, "the ID is empty").Hint = "leave it out, or write a word"
+	}
+	if i := strings.IndexFunc(id, hidden); i >= 0 {
+		c, _ := utf8.DecodeRuneInString(id[i:])
+		r.report(at, definition.CodeValue, "an ID is one line of visible characters, and this one has %U in it", c).Hint = "write it anew, without that character"
 	}
 	return id
 }

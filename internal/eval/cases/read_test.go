@@ -157,6 +157,24 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+// A case without an ID never takes that of another one.
+func TestNumbersOfCases(t *testing.T) {
+	for text, want := range map[string]string{
+		"[{input: a}, {id: case-1, input: b}, {input: c}]":                             "case-2 case-1 case-3",
+		"[{id: case-2, input: a}, {input: b}, {input: c}, {id: ' case-5 ', input: d}]": "case-2 case-3 case-4 case-5",
+		"[{input: a}, {input: b}, {id: x, input: c}, {input: d}]":                      "case-1 case-2 x case-4",
+		"[{id: case-4, input: a}, {id: case-3, input: b}, {input: c}, {input: d}]":     "case-4 case-3 case-5 case-6",
+	} {
+		var ids []string
+		for _, c := range read(t, "a.yaml", "cases: "+text).Cases {
+			ids = append(ids, c.ID)
+		}
+		if got := strings.Join(ids, " "); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
 func TestCheckMargin(t *testing.T) {
 	for _, m := range []float64{0, 0.05, 0.999} {
 		if err := cases.CheckMargin(m); err != nil {
@@ -263,7 +281,13 @@ func TestMistakesOfTables(t *testing.T) {
 		{"a.yaml", "name: x", "a.yaml:1:1: error: the file has no cases"},
 		{"a.yaml", "[{input: a}]", "write cases: before the list"},
 		{"a.yaml", "", "a.yaml:1:1: error: the file is empty"},
-		{"a.yaml", "cases: [{input: a}, {id: case-1, input: b}]", `a.yaml:1:26: error: two cases have the ID "case-1", the first in line 1`},
+		{"a.yaml", "cases: [{id: a, input: a}, {id: ' a ', input: b}]", `error: two cases have the ID "a", the first in line 1`},
+		{"a.yaml", `cases: [{id: "a\u202eb", input: a}]`, "a.yaml:1:14: error: an ID is one line of visible characters, and this one has U+202E in it"},
+		{"a.yaml", `cases: [{id: "a\nb", input: a}]`, "and this one has U+000A in it"},
+		{"a.yaml", `cases: [{id: "a\x9bb", input: a}]`, "and this one has U+009B in it"},
+		{"a.yaml", `cases: [{id: " ", input: a}]`, "the ID is empty"},
+		{"a.yaml", `cases: [{id: ` + strings.Repeat("é", 101) + `, input: a}]`, "an ID has at most 100 characters, got 101"},
+		{"a.evalset.json", `{"eval_cases": [{"eval_id": "a\u200b", "conversation": [{"user_content": {"parts": [{"text": "hi"}]}}]}]}`, "has U+200B in it"},
 		{"a.yaml", "decide: helpful\ncases: [{input: a, expected: b}]", "a.yaml:1:9: error: decide cannot be \"helpful\" [LOOP004]\n    1 | decide: helpful\n" +
 			"      |         ^^^^^^^ there are passed, score, cost, seconds, rouge1\n"},
 		{"a.yaml", "decide: x\ncases: [{turns: [{input: a}, {input: b, checks: [completed]}]}]", "there are passed, score, cost, seconds, turn 2: completed\n"},

@@ -4,6 +4,7 @@ package report_test
 
 import (
 	"bytes"
+	"encoding/xml"
 	"flag"
 	"fmt"
 	"os"
@@ -140,6 +141,51 @@ func TestDocumentationNamesTheFields(t *testing.T) {
 	for _, field := range regexp.MustCompile(`"(\w+)":`).FindAllStringSubmatch(string(text), -1) {
 		if !slices.ContainsFunc(named, func(n string) bool { return strings.Trim(n, "`{ },") == field[1] }) {
 			t.Errorf("doc/eval.md does not name the field %q", field[1])
+		}
+	}
+}
+
+// Whatever an answer has, the file is XML, and its test cases have names of their own.
+func TestJUnitOfHostileTexts(t *testing.T) {
+	hostile := "]]> \uffff \ufffe \x00 \x1b \xff ]]]]>\ue000<![CDATA[ &amp; </system-out>"
+	r := &report.Report{Eval: "ev_3f2a", Set: hostile, New: of("loop.yaml", times(6, "f"))}
+	long := strings.Repeat("x", 200)
+	for i, id := range []string{"verdict", long + "a", long + "b", "a  b", "a b", "verdict (2)"} {
+		c := &r.New.Cases[i]
+		c.ID, c.Runs[0].Answer, c.Runs[0].Checks[0].Name, c.Runs[0].Checks[0].Reason = id, hostile, hostile, hostile
+	}
+	for _, old := range []*report.Side{nil, new(of("old.yaml", times(6, "f")))} {
+		r.Old = old
+		var b bytes.Buffer
+		if err := r.Summary().WriteJUnit(&b); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range b.String() {
+			if c < ' ' && c != '\n' && c != '\t' && c != '\r' || c == '\ufffe' || c == '\uffff' {
+				t.Errorf("XML cannot have %U", c)
+			}
+		}
+		var suite struct {
+			Cases []struct {
+				Name   string `xml:"name,attr"`
+				Output string `xml:"system-out"`
+			} `xml:"testcase"`
+		}
+		if err := xml.Unmarshal(b.Bytes(), &suite); err != nil {
+			t.Fatal(err)
+		}
+		seen := make(map[string]bool)
+		for _, c := range suite.Cases {
+			if seen[c.Name] {
+				t.Errorf("two test cases have the name %q", c.Name)
+			}
+			seen[c.Name] = true
+			if old == nil && !strings.Contains(c.Output, "]]> ") {
+				t.Errorf("%q is not as it was", c.Output)
+			}
+		}
+		if len(suite.Cases) != 7 || !seen["verdict"] {
+			t.Errorf("the test cases are %v", seen)
 		}
 	}
 }

@@ -44,6 +44,7 @@ type (
 // pass. Of two versions only the verdict can fail, because single cases become worse by chance.
 func (s *Summary) WriteJUnit(w io.Writer) error {
 	suite := junitSuite{Name: brief.Line(s.Set, 200), Time: seconds(s.Time.Seconds())}
+	name := names(verdictName)
 	old := make(map[string]State)
 	if s.Old != nil {
 		for i := range s.Old.Cases {
@@ -52,7 +53,7 @@ func (s *Summary) WriteJUnit(w io.Writer) error {
 	}
 	for i := range s.New.Cases {
 		c := &s.New.Cases[i]
-		of := junitCase{Class: suite.Name, Name: brief.Line(c.ID, 200)}
+		of := junitCase{Class: suite.Name, Name: name(brief.Line(c.ID, 200))}
 		of.read(c, s.Old == nil)
 		if state, ok := old[c.ID]; ok {
 			of.Output.Text += "old: " + string(state) + "\n"
@@ -63,7 +64,7 @@ func (s *Summary) WriteJUnit(w io.Writer) error {
 	if err := s.WriteText(&text, 0); err != nil {
 		return err
 	}
-	verdict := junitCase{Class: suite.Name, Name: "verdict", Time: seconds(0), Output: &junitOutput{text.String()}}
+	verdict := junitCase{Class: suite.Name, Name: verdictName, Time: seconds(0), Output: &junitOutput{text.String()}}
 	switch message := (&junitMessage{s.headline()}); s.ExitCode() {
 	case ExitFailed:
 		verdict.Failure = message
@@ -71,7 +72,8 @@ func (s *Summary) WriteJUnit(w io.Writer) error {
 		verdict.Skipped = message
 	}
 	suite.Cases = append(suite.Cases, verdict)
-	for _, c := range suite.Cases {
+	for i, c := range suite.Cases {
+		suite.Cases[i].Output.Text = allowed(c.Output.Text)
 		suite.Tests++
 		switch {
 		case c.Failure != nil:
@@ -92,6 +94,36 @@ func (s *Summary) WriteJUnit(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, "\n")
 	return err
+}
+
+// verdictName is the name of the test case for the verdict.
+const verdictName = "verdict"
+
+// names returns a function that gives each name once: one that it has given before gets a number.
+func names(taken ...string) func(string) string {
+	given, next := make(map[string]bool), make(map[string]int)
+	for _, name := range taken {
+		given[name] = true
+	}
+	return func(name string) string {
+		one := name
+		for n := max(next[name], 2); given[one]; n++ {
+			one, next[name] = fmt.Sprintf("%s (%d)", name, n), n+1
+		}
+		given[one] = true
+		return one
+	}
+}
+
+// allowed replaces the characters that XML cannot have, which the encoder does in attributes but not in CDATA.
+func allowed(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t', r == '\n', r == '\r', ' ' <= r && r <= '\uD7FF', '\uE000' <= r && r <= '\uFFFD', r >= '\U00010000':
+			return r
+		}
+		return '\uFFFD'
+	}, text)
 }
 
 func seconds(s float64) string { return fmt.Sprintf("%.3f", s) }
