@@ -115,7 +115,7 @@ func nameStore(e *term.Env, verb *cobra.Command, args []string) {
 	}
 	called := e.Commands
 	mention := regexp.MustCompile(`(\b` + regexp.QuoteMeta(cmp.Or(e.Code.Name, "refrain")) +
-		` (?:run FILE|(?:eval resume|show|resume|answer|resolve|fork|watch|pause|cancel|rm|events|verify|export|backtest) (?:` +
+		` (?:run FILE|(?:eval (?:resume|score|show|compare)|show|resume|answer|resolve|fork|watch|pause|cancel|rm|events|verify|export|backtest) (?:` +
 		strings.Join(runs, "|") + `)))($|[\s,;:.)"])`)
 	with := "$1" + strings.ReplaceAll(stored, "$", "$$") + "$2"
 	e.Commands = func(text string) string {

@@ -4,7 +4,6 @@ package eval
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -13,7 +12,9 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/eval/cases"
 	"github.com/refrain-dev/refrain/internal/eval/check"
+	"github.com/refrain-dev/refrain/internal/process/shellword"
 	"github.com/refrain-dev/refrain/internal/runs/program"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/internal/values/suggest"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -48,8 +49,10 @@ func Only(set *cases.Set, words []string) error {
 	return nil
 }
 
-// Failed keeps the cases of a set that have failed in an eval, at least once, or that were errors.
-func Failed(set *cases.Set, rec *Record) error {
+// Failed keeps the cases of a plan that have failed in an eval, at least once, or that were errors. The plan records the eval,
+// because its runs chose the cases: nothing can be compared with them over these cases.
+func Failed(p *Plan, rec *Record) error {
+	set := &p.Set
 	failed := make(map[string]bool)
 	for _, s := range rec.Scored {
 		if s.Side == SideA && (s.Error != "" || s.Grade.Passed == nil || !*s.Grade.Passed) {
@@ -59,6 +62,27 @@ func Failed(set *cases.Set, rec *Record) error {
 	set.Cases = slices.DeleteFunc(slices.Clone(set.Cases), func(c check.Case) bool { return !failed[c.ID] })
 	if len(set.Cases) == 0 {
 		return fmt.Errorf("none of the cases has failed in eval %s", rec.ID)
+	}
+	p.Failed = slices.Concat(p.Failed, rec.sources(), rec.Failed)
+	return nil
+}
+
+// sources returns the evals whose runs the results of version A are: the eval, and the one whose runs it has scored.
+func (r *Record) sources() []string {
+	if r.Scores == "" {
+		return []string{r.ID}
+	}
+	return []string{r.ID, r.Versions[0].Eval}
+}
+
+// unbiased returns an error if the runs of an eval have chosen the cases of a plan. Of a version against itself, the runs that
+// failed are then the worse ones by chance alone.
+func unbiased(p *Plan, rec *Record) error {
+	for _, id := range rec.sources() {
+		if slices.Contains(p.Failed, id) {
+			return fmt.Errorf("the cases were chosen because they failed in the runs of eval %s, so that chance alone makes other runs "+
+				"look better than these; run the definition again instead: --failed %[1]s --against %s", id, shellword.Of(rec.Versions[0].Name))
+		}
 	}
 	return nil
 }
@@ -105,13 +129,9 @@ func (e *Eval) Worst() (w Worst, err error) {
 		if err != nil {
 			return w, err
 		}
-		all := s.def.Worst(definition.Assumed{Model: p.DefaultModel, EveryModel: p.Model, Limits: p.Limits})
+		all := s.worst(p)
 		worst[name], w.Asks = all.Total.Cost, w.Asks || all.Total.Calls > 0
-		for _, a := range all.Agents {
-			if a.Unpriced {
-				w.Unpriced = cmp.Or(w.Unpriced, a.UnpricedModel, a.Model)
-			}
-		}
+		w.Unpriced = cmp.Or(w.Unpriced, strings.Join(unpricedOf(all), " and "))
 	}
 	for _, j := range e.left() {
 		one := definition.Bound(len(j.of.Turns)) * worst[j.side]
@@ -123,9 +143,37 @@ func (e *Eval) Worst() (w Worst, err error) {
 	return w, nil
 }
 
+// worst returns the most that a run of the side can use.
+func (s *side) worst(p *program.Program) *definition.WorstCase {
+	return s.def.Worst(definition.Assumed{Model: p.DefaultModel, EveryModel: p.Model, Limits: p.Limits})
+}
+
+// unpricedOf returns the models whose price is unknown.
+func unpricedOf(w *definition.WorstCase) (models []string) {
+	for _, a := range w.Agents {
+		if name := cmp.Or(a.UnpricedModel, a.Model); a.Unpriced && name != "" && !slices.Contains(models, name) {
+			models = append(models, name)
+		}
+	}
+	return models
+}
+
+// unpriced returns the models of a side whose price is unknown.
+func (e *Eval) unpriced(name string) []string {
+	s := e.sides[name]
+	p, err := program.Decode(mark.RunStarted{Program: s.started.Program})
+	if err != nil {
+		return nil
+	}
+	return unpricedOf(s.worst(p))
+}
+
 // Known returns the results of an eval that another one takes over as those of the version that it is compared with. It fails
-// if one of the cases was not run there, or was another one, and names it.
+// if one of the cases was not run there, or was another one, and names it; and if the runs have chosen the cases: see [Failed].
 func Known(p *Plan, old *Record) ([]Scored, error) {
+	if err := unbiased(p, old); err != nil {
+		return nil, err
+	}
 	var missing []string
 	theirs := make(map[string]*check.Case, len(old.Set.Cases))
 	for i := range old.Set.Cases {
@@ -139,7 +187,7 @@ func Known(p *Plan, old *Record) ([]Scored, error) {
 	}
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("the cases are not those of eval %s: %s; score its runs with these cases first: "+
-			"refrain eval score %[1]s --cases %[3]s", old.ID, listed(missing), p.File)
+			"refrain eval score %[1]s --cases %[3]s", old.ID, listed(missing), shellword.Of(p.File))
 	}
 	var known []Scored
 	for _, s := range old.Scored {
@@ -148,10 +196,40 @@ func Known(p *Plan, old *Record) ([]Scored, error) {
 			known = append(known, s)
 		}
 	}
-	if len(known) == 0 {
-		return nil, errors.New("eval " + old.ID + " has no results yet")
+	if less := old.unrun(p); len(less) > 0 {
+		return nil, old.unended(less)
 	}
 	return known, nil
+}
+
+// unrun returns the cases of a plan that an eval has run less often than it was to.
+func (r *Record) unrun(p *Plan) (less []string) {
+	n := make(map[string]int)
+	for i := range r.Scored {
+		if s := &r.Scored[i]; s.Side == SideA {
+			n[s.Case]++
+		}
+	}
+	for i := range r.Set.Cases {
+		c := &r.Set.Cases[i]
+		most := r.repeats(c)
+		if r.Scores != "" {
+			most = 1 // how often its runs were to run is in the other eval
+		}
+		if n[c.ID] < most && slices.ContainsFunc(p.Set.Cases, func(o check.Case) bool { return o.ID == c.ID }) {
+			less = append(less, c.ID)
+		}
+	}
+	return less
+}
+
+// unended returns the error about an eval that has not run some cases.
+func (r *Record) unended(less []string) error {
+	if r.over() {
+		return fmt.Errorf("eval %s ended early, and has not run all runs of these cases: %s; choose others with --only, or run the "+
+			"definition again: --against %s", r.ID, listed(less), shellword.Of(r.Versions[0].Name))
+	}
+	return fmt.Errorf("eval %s has run only %d of %s; continue it first: refrain eval resume %[1]s", r.ID, r.own(), brief.Count(r.Runs(), "run"))
 }
 
 // hashOf returns the hash of a case with what decides about its result.

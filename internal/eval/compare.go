@@ -9,11 +9,17 @@ import (
 )
 
 // Compare returns a report that compares version A of two evals. It fails if the second one has not run a case of the first one
-// with the same checks.
+// with the same checks, if one of them has not ended, or if the runs of one have chosen the cases of the other: see [Failed].
 func Compare(rec, old *Record) (*report.Report, error) {
+	if err := unbiased(&old.Plan, rec); err != nil {
+		return nil, err
+	}
 	known, err := Known(&rec.Plan, old)
 	if err != nil {
 		return nil, err
+	}
+	if less := rec.unrun(&rec.Plan); len(less) > 0 && !rec.over() {
+		return nil, rec.unended(less)
 	}
 	both := *rec
 	both.Plan.Versions = []Version{rec.Versions[0], {Side: SideB, Name: old.Versions[0].Name, Hash: old.Versions[0].Hash, Eval: old.ID, Began: old.Began}}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/refrain-dev/refrain/internal/eval/cases"
+	"github.com/refrain-dev/refrain/internal/eval/check"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 )
@@ -67,11 +69,39 @@ func Interrupted(ctx context.Context, cfg Config, p *Plan) (*Record, error) {
 		if err != nil && !errors.Is(err, session.ErrNotFound) {
 			return nil, err
 		}
+		if begun, err := rec.hasBegun(ctx, cfg); err != nil || !begun {
+			if err != nil {
+				return nil, err
+			}
+			continue // its start failed, or nothing is lost
+		}
 		if held == nil || cfg.Dead != nil && cfg.Dead(held.Owner) {
 			return rec, nil
 		}
 	}
 	return nil, nil
+}
+
+// Changed returns the cases of an eval that a set has with other content, or no longer has.
+func (r *Record) Changed(set *cases.Set) (ids []string) {
+	for i := range r.Set.Cases {
+		c := &r.Set.Cases[i]
+		k := slices.IndexFunc(set.Cases, func(o check.Case) bool { return o.ID == c.ID })
+		if k < 0 || hashOf(set, &set.Cases[k]) != hashOf(&r.Set, c) {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
+
+// hasBegun reports whether a case-run of the eval has begun.
+func (r *Record) hasBegun(ctx context.Context, cfg Config) (bool, error) {
+	if r.own() > 0 {
+		return true, nil
+	}
+	e := &Eval{Config: cfg, Record: r}
+	n, err := e.begun(ctx, r.left())
+	return n > 0, err
 }
 
 // mostLooked is how many of the newest evals [Interrupted] reads.
@@ -80,9 +110,10 @@ const mostLooked = 10
 // same reports whether two plans run the same versions over the same cases.
 func (p *Plan) same(q *Plan) bool {
 	return p.Hash == q.Hash && p.Set.Seed == q.Set.Seed && p.Set.Repeat == q.Set.Repeat &&
-		slices.EqualFunc(p.Versions, q.Versions, func(a, b Version) bool {
-			return a.Side == b.Side && a.Name == b.Name && a.Eval == b.Eval && sameJSON(a.Program, b.Program)
-		})
+		p.Set.Decide == q.Set.Decide && p.Set.Margin == q.Set.Margin && p.Set.Timeout == q.Set.Timeout && p.StopEarly == q.StopEarly &&
+		reflect.DeepEqual(p.Set.Budget, q.Set.Budget) && slices.EqualFunc(p.Versions, q.Versions, func(a, b Version) bool {
+		return a.Side == b.Side && a.Name == b.Name && a.Eval == b.Eval && sameJSON(a.Program, b.Program)
+	})
 }
 
 // sameJSON reports whether two texts have the same JSON value. Versions are compared by it, because their hashes also change with

@@ -75,6 +75,8 @@ type Plan struct {
 	StopEarly bool `json:"stop_early,omitempty"`
 	// Scores is the eval whose case-runs were scored again, without running them; empty if it ran its own.
 	Scores string `json:"scores,omitempty"`
+	// Failed are the evals that chose the cases by what failed in them: see [Failed].
+	Failed []string `json:"failed,omitempty"`
 }
 
 // Scored is the result of a case-run.
@@ -110,6 +112,10 @@ type Ended struct {
 	// Cases is the number of cases, the first ones in order, of the look that has decided, and Alpha its level; 0 if no look has.
 	Cases int     `json:"cases,omitempty"`
 	Alpha float64 `json:"alpha,omitempty"`
+	// Unpriced is the case-run whose cost is unknown, if that ended the eval, because its budget limits the cost. Models are the
+	// models without a price, as far as its definition names them.
+	Unpriced string   `json:"unpriced,omitempty"`
+	Models   []string `json:"models,omitempty"`
 }
 
 // resumed says how an eval continues.

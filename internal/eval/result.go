@@ -3,13 +3,19 @@
 package eval
 
 import (
+	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/refrain-dev/refrain/internal/eval/check"
 	"github.com/refrain-dev/refrain/internal/eval/report"
 	"github.com/refrain-dev/refrain/internal/eval/stats"
+	"github.com/refrain-dev/refrain/internal/process/shellword"
+	"github.com/refrain-dev/refrain/internal/runs/program"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // OldAfter is the age of an eval after which its models may have changed.
@@ -25,6 +31,8 @@ func (r *Record) Report() *report.Report {
 	rep := r.reportOf(of)
 	if rep.Planned = len(r.Set.Cases); r.Ended == nil {
 		rep.Ended = fmt.Sprintf("%d of %d runs are over", r.own(), r.Runs())
+	} else if r.Ended.Unpriced != "" {
+		rep.Ended = r.Ended.uncounted()
 	} else if r.Ended.Reason == EndedBudget {
 		rep.Ended = "the budget is used up"
 	}
@@ -40,9 +48,38 @@ func (r *Record) Report() *report.Report {
 		}
 	}
 	if r.Scores == "" {
-		rep.Retry = "refrain eval " + r.Versions[0].Name + " --cases " + r.File + " --failed " + r.ID
+		rep.Retry = r.retry()
 	}
 	return rep
+}
+
+// retry returns the command that runs the cases that failed again.
+func (r *Record) retry() string {
+	text := "refrain eval " + shellword.Of(r.Versions[0].Name)
+	add := func(flag, value string) { text += " --" + flag + " " + shellword.Of(value) }
+	add("cases", r.File)
+	add("failed", r.ID)
+	if len(r.Versions) > 1 {
+		add("against", cmp.Or(r.Versions[1].Eval, r.Versions[1].Name))
+	}
+	if p, err := program.Decode(mark.RunStarted{Program: r.Versions[0].Program}); err == nil {
+		if p.Model != "" {
+			add("model", p.Model)
+		}
+		if root, err := filepath.Rel(p.Dir, p.Root); err == nil && root != "." {
+			add("root", root)
+		}
+	}
+	return text
+}
+
+// uncounted says which cost is unknown, and what to do.
+func (e *Ended) uncounted() string {
+	if len(e.Models) == 0 {
+		return fmt.Sprintf("the cost of run %s is unknown, and the budget limits it; leave the cost out of the budget, and limit tokens or calls", e.Unpriced)
+	}
+	return fmt.Sprintf("the cost of run %s is unknown, because the price of %s is, and the budget limits it; give the price under prices in "+
+		"the definition, or limit tokens or calls instead", e.Unpriced, strings.Join(e.Models, " and "))
 }
 
 // place returns the place of a case in its file.

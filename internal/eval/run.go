@@ -111,7 +111,7 @@ func (q *queue) next() *job {
 	case len(q.left) == 0:
 		q.ended.Reason = EndedComplete
 		return nil
-	case q.e.spent():
+	case q.e.spent(&q.ended):
 		q.ended.Reason = EndedBudget
 		return nil
 	}
@@ -120,8 +120,9 @@ func (q *queue) next() *job {
 	return j
 }
 
-// spent reports whether the budget is spent.
-func (e *Eval) spent() bool {
+// spent reports whether the budget is spent. It is spent too if it limits the cost, and that of a case-run is unknown; ended gets
+// the case-run.
+func (e *Eval) spent(ended *Ended) bool {
 	var cost float64
 	var tokens, calls int64
 	e.mu.Lock()
@@ -132,8 +133,12 @@ func (e *Eval) spent() bool {
 			continue
 		}
 		tokens, calls = tokens+s.Tokens, calls+s.Calls
-		if s.Cost != nil {
+		switch {
+		case s.Cost != nil:
 			cost += *s.Cost
+		case e.Set.Budget.Cost != nil:
+			ended.Unpriced, ended.Models = s.Run, e.unpriced(s.Side)
+			return true
 		}
 	}
 	b := &e.Set.Budget

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/eval"
 	"github.com/refrain-dev/refrain/internal/eval/cases"
 	"github.com/refrain-dev/refrain/internal/eval/report"
+	"github.com/refrain-dev/refrain/internal/process/shellword"
 	"github.com/refrain-dev/refrain/session/lease"
 )
 
@@ -39,14 +41,51 @@ func (f *output) addResults(fl *pflag.FlagSet) {
 	fl.StringVar(&f.adk, "adk-result", "", "also write the results into `DIR`, as a file of Google's ADK")
 }
 
-// print prints the report of an eval, and returns its exit code.
-func (f *output) print(ctx context.Context, w *store, rec *eval.Record) error {
-	if f.adk != "" {
-		if err := writeADK(ctx, w, rec, f.adk); err != nil {
-			return term.Failure(fmt.Errorf("--adk-result: %w", err))
+// check returns an error if the report cannot be written where it is to be, before anything has cost money.
+func (f *output) check() error {
+	if f.junit != "" {
+		if info, err := os.Stat(f.junit); err == nil && info.IsDir() {
+			return fmt.Errorf("--junit %s: it is a folder; name a file in it", f.junit)
+		}
+		_, before := os.Stat(f.junit)
+		file, err := os.OpenFile(f.junit, os.O_WRONLY|os.O_CREATE, 0o666)
+		if err != nil {
+			return fmt.Errorf("--junit: %w", err)
+		}
+		_ = file.Close()
+		if errors.Is(before, fs.ErrNotExist) {
+			_ = os.Remove(f.junit) // until there is a report
 		}
 	}
-	return f.report(w.e, rec.Report())
+	if f.adk != "" {
+		file, err := os.CreateTemp(f.adk, ".evalset_result-*")
+		if err != nil {
+			return fmt.Errorf("--adk-result: %w", err)
+		}
+		return errors.Join(file.Close(), os.Remove(file.Name()))
+	}
+	return nil
+}
+
+// print prints the report of an eval, and returns its exit code. The report is printed also if a file cannot be written.
+func (f *output) print(ctx context.Context, w *store, rec *eval.Record) error {
+	var failed error
+	if f.adk != "" {
+		if err := writeADK(ctx, w, rec, f.adk); err != nil {
+			failed = fmt.Errorf("--adk-result: %w", err)
+		}
+	}
+	return f.report(w, rec.Report(), failed)
+}
+
+// nameOf returns the name of ADK's result file, with its middle cut out if it is longer than a file system takes. Its end has the
+// time, which tells results apart.
+func nameOf(name string) string {
+	const most, end = 250, 60 // bytes
+	if len(name) <= most {
+		return name
+	}
+	return strings.ToValidUTF8(name[:most-end], "") + strings.ToValidUTF8(name[len(name)-end:], "")
 }
 
 func writeADK(ctx context.Context, w *store, rec *eval.Record, dir string) error {
@@ -59,23 +98,32 @@ func writeADK(ctx context.Context, w *store, rec *eval.Record, dir string) error
 		return err
 	}
 	defer root.Close()
-	file, err := root.Create(res.Name())
+	file, err := root.Create(nameOf(res.Name()))
 	if err != nil {
 		return err
 	}
 	return errors.Join(res.Write(file), file.Close())
 }
 
-func (f *output) report(e *term.Env, rep *report.Report) error {
+func writeJUnit(sum *report.Summary, name string) error {
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(sum.WriteJUnit(file), file.Close())
+}
+
+// report prints a report, and then returns failed, if it is not nil.
+func (f *output) report(w *store, rep *report.Report, failed error) error {
+	e := w.e
+	if rep.Retry != "" && w.spec != "" {
+		rep.Retry += runstore.InHint(w.spec)
+	}
 	rep.Retry = e.Hint(rep.Retry)
 	sum := rep.Summary()
 	if f.junit != "" {
-		file, err := os.Create(f.junit)
-		if err != nil {
-			return term.UsageError(fmt.Errorf("--junit: %w", err))
-		}
-		if err := errors.Join(sum.WriteJUnit(file), file.Close()); err != nil {
-			return term.Failure(fmt.Errorf("--junit %s: %w", f.junit, err))
+		if err := writeJUnit(sum, f.junit); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("--junit: %w", err))
 		}
 	}
 	write := func(w io.Writer) error { return sum.WriteText(w, term.ColumnsOf(w)) }
@@ -84,6 +132,9 @@ func (f *output) report(e *term.Env, rep *report.Report) error {
 	}
 	if err := write(e.Stdout); err != nil {
 		return term.Failure(fmt.Errorf("write the report: %w", err))
+	}
+	if failed != nil {
+		return term.Failure(failed)
 	}
 	code := sum.ExitCode()
 	if code == report.ExitUndecided && f.undecidedOK {
@@ -107,6 +158,9 @@ continues that its budget has ended.`,
   refrain eval resume ev_3f2a1c --budget-cost 10`,
 		Args: term.Args,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := errors.Join(f.limit(cmd, new(cases.Set)), f.output.check()); err != nil {
+				return term.UsageError(err)
+			}
 			w, err := openStore(cmd.Context(), e, f.store)
 			if err != nil {
 				return err
@@ -117,10 +171,7 @@ continues that its budget has ended.`,
 				return term.UsageError(err)
 			}
 			ev, err := eval.Open(cmd.Context(), w.config, id, func(p *eval.Plan) {
-				_, err = f.budget.Into(&p.Set.Budget)
-				if cmd.Flags().Changed("parallel") {
-					p.Set.Parallel = int(f.parallel)
-				}
+				_ = f.limit(cmd, &p.Set) // the flags are checked
 			})
 			if held, ok := errors.AsType[*lease.HeldError](err); ok {
 				return term.UsageError(fmt.Errorf("eval %s goes on: %s drives it", id, held.Owner))
@@ -129,6 +180,7 @@ continues that its budget has ended.`,
 				return term.UsageError(err)
 			}
 			defer ev.Close()
+			w.noteChanges(ev)
 			return w.follow(cmd.Context(), ev, &f.output)
 		},
 	}
@@ -139,6 +191,18 @@ continues that its budget has ended.`,
 	f.output.addResults(fl)
 	runstore.Flag(fl, &f.store)
 	return cmd
+}
+
+// noteChanges says if the cases have changed since the eval began, because it continues with its own.
+func (w *store) noteChanges(ev *eval.Eval) {
+	set, err := cases.Open(ev.File)
+	if err != nil {
+		return // the eval has its cases
+	}
+	if ids := ev.Changed(set); len(ids) > 0 {
+		fmt.Fprintf(w.e.Stderr, "%s has changed since eval %s began: %s. The eval continues with the cases that it began with; "+
+			"to run the changed ones, begin a new eval.\n", ev.File, ev.ID, term.Listed(ids))
+	}
 }
 
 func newShow(e *term.Env) *cobra.Command {
@@ -196,9 +260,12 @@ cases. Nothing runs. Exit codes are those of refrain eval --against.`,
 				return term.UsageError(err)
 			}
 			if cmd.Flags().Changed("margin") {
+				if err := cases.CheckMargin(f.margin); err != nil {
+					return term.UsageError(fmt.Errorf("--margin: %w", err))
+				}
 				rep.Margin = f.margin
 			}
-			return f.report(e, rep)
+			return f.report(w, rep, nil)
 		},
 	}
 	cmd.ValidArgsFunction = complete(e)
@@ -221,7 +288,7 @@ can be shown and compared. Cases that the eval has not run are left out.`,
 		Args:    term.Args,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.cases == "" {
-				return term.UsageError(fmt.Errorf("no cases are given; write: refrain eval score %s --cases FILE", args[0]))
+				return term.UsageError(fmt.Errorf("no cases are given; write: refrain eval score %s --cases FILE", shellword.Of(args[0])))
 			}
 			set, err := cases.Open(f.cases)
 			if err != nil {

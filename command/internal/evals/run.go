@@ -19,6 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/internal/eval"
 	"github.com/refrain-dev/refrain/internal/eval/cases"
+	"github.com/refrain-dev/refrain/internal/process/shellword"
 	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -101,13 +102,19 @@ by errors, 130 interrupted.`,
 func (f *flags) run(cmd *cobra.Command, e *term.Env, file string) error {
 	ctx := cmd.Context()
 	if f.cases == "" {
-		return term.UsageError(fmt.Errorf("no cases are given; write: refrain eval %s --cases FILE", file))
+		return term.UsageError(fmt.Errorf("no cases are given; write: refrain eval %s --cases FILE", shellword.Of(file)))
+	}
+	if err := f.given(cmd); err != nil {
+		return term.UsageError(err)
 	}
 	if f.stopEarly && f.against == "" {
 		return term.UsageError(errors.New("--stop-early ends a comparison; name the other version with --against"))
 	}
 	set, err := cases.Open(f.cases)
 	if err != nil {
+		return term.UsageError(err)
+	}
+	if err := f.output.check(); err != nil {
 		return term.UsageError(err)
 	}
 	p := &eval.Plan{File: f.cases, StopEarly: f.stopEarly}
@@ -128,10 +135,11 @@ func (f *flags) run(cmd *cobra.Command, e *term.Env, file string) error {
 		return err
 	}
 	defer w.close()
-	if err := f.choose(ctx, w, set); err != nil {
+	p.Set = *set
+	if err := f.choose(ctx, w, p); err != nil {
 		return term.UsageError(err)
 	}
-	p.Set, p.Hash = *set, set.Hash()
+	p.Hash = p.Set.Hash()
 	var known []eval.Scored
 	if f.against != "" && !isFile {
 		if known, err = w.known(ctx, p, f.against); err != nil {
@@ -167,11 +175,12 @@ func (f *flags) limit(cmd *cobra.Command, set *cases.Set) error {
 	for _, n := range []struct {
 		flag  string
 		value uint
+		most  uint
 		to    *int
-	}{{"repeat", f.repeat, &set.Repeat}, {"parallel", f.parallel, &set.Parallel}} {
+	}{{"repeat", f.repeat, 1000, &set.Repeat}, {"parallel", f.parallel, 256, &set.Parallel}} {
 		if fl.Changed(n.flag) {
-			if n.value < 1 || n.value > 10_000 {
-				return fmt.Errorf("--%s %d: give a number from 1 to 10000", n.flag, n.value)
+			if n.value < 1 || n.value > n.most {
+				return fmt.Errorf("--%s %d: give a number from 1 to %d", n.flag, n.value, n.most)
 			}
 			*n.to = int(n.value)
 		}
@@ -186,8 +195,8 @@ func (f *flags) limit(cmd *cobra.Command, set *cases.Set) error {
 		set.Seed = f.seed
 	}
 	if fl.Changed("margin") {
-		if !(f.margin >= 0) {
-			return fmt.Errorf("--margin %v: give 0 or more, such as 0.02", f.margin)
+		if err := cases.CheckMargin(f.margin); err != nil {
+			return fmt.Errorf("--margin: %w", err)
 		}
 		set.Margin = f.margin
 	}
@@ -217,24 +226,41 @@ func (f *flags) version(ctx context.Context, e *term.Env, p *eval.Plan, set *cas
 	return err
 }
 
+// given returns an error about a flag that is given without a value, such as by a variable of a shell that is not set.
+func (f *flags) given(cmd *cobra.Command) error {
+	for _, n := range []struct {
+		flag, what string
+		empty      bool
+	}{
+		{"only", "IDs of cases, or tag:TAG", len(f.only) == 0 || slices.Contains(f.only, "")},
+		{"failed", "the ID of an eval", f.failed == ""},
+		{"against", "a file, or the ID of an eval", f.against == ""},
+	} {
+		if n.empty && cmd.Flags().Changed(n.flag) {
+			return fmt.Errorf("--%s is empty; give %s, or leave it out", n.flag, n.what)
+		}
+	}
+	return nil
+}
+
 // choose leaves the cases that the flags choose.
-func (f *flags) choose(ctx context.Context, w *store, set *cases.Set) error {
+func (f *flags) choose(ctx context.Context, w *store, p *eval.Plan) error {
 	if f.failed != "" {
 		rec, err := w.read(ctx, f.failed)
 		if err != nil {
 			return err
 		}
-		if err := eval.Failed(set, rec); err != nil {
+		if err := eval.Failed(p, rec); err != nil {
 			return err
 		}
 	}
 	if len(f.only) > 0 {
-		if err := eval.Only(set, f.only); err != nil {
+		if err := eval.Only(&p.Set, f.only); err != nil {
 			return err
 		}
 	}
 	if f.sample > 0 {
-		eval.Sample(set, int(f.sample))
+		eval.Sample(&p.Set, int(f.sample))
 	}
 	return nil
 }
@@ -258,6 +284,7 @@ func (f *flags) refuseAgain(ctx context.Context, w *store, p *eval.Plan) error {
 // store is a store with evals.
 type store struct {
 	e      *term.Env
+	spec   string // as --store names it
 	stock  *runstore.Stock
 	config eval.Config
 
@@ -278,7 +305,7 @@ func openStore(ctx context.Context, e *term.Env, spec string) (*store, error) {
 		s.Close()
 		return nil, err
 	}
-	return &store{e: e, stock: s, config: eval.Config{Supervisor: sup, Service: s.Service, AppName: runstore.AppName, UserID: runstore.UserName,
+	return &store{e: e, spec: spec, stock: s, config: eval.Config{Supervisor: sup, Service: s.Service, AppName: runstore.AppName, UserID: runstore.UserName,
 		Code: e.Code, Owner: lease.Process(), Dead: lease.Dead, LeaseTTL: runstore.LeaseTTL}}, nil
 }
 
@@ -288,7 +315,7 @@ func readStore(ctx context.Context, e *term.Env, spec string) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &store{e: e, closeService: closeService, config: eval.Config{Service: service, AppName: runstore.AppName, UserID: runstore.UserName}}, nil
+	return &store{e: e, spec: spec, closeService: closeService, config: eval.Config{Service: service, AppName: runstore.AppName, UserID: runstore.UserName}}, nil
 }
 
 // leave is how long case-runs have to end their steps after Ctrl-C.
