@@ -26,9 +26,16 @@ const configName = "test_config.json"
 func isADK(root *source.Node) bool {
 	root = source.Deref(root)
 	if root.Kind == source.List {
-		return len(root.Content) > 0 && (of(root.Content[0], "query") != nil || of(root.Content[0], "data") != nil)
+		return isOldest(root) || slices.ContainsFunc(items(root), func(n *source.Node) bool { return of(n, "data") != nil })
 	}
-	return of(root, "eval_cases") != nil
+	return slices.ContainsFunc(source.Pairs(root), func(p source.Pair) bool { return p.Key.Value == "eval_cases" || p.Key.Value == "evalCases" })
+}
+
+// isOldest reports whether a list is in the oldest form, which has the turns of one case.
+func isOldest(root *source.Node) bool {
+	return slices.ContainsFunc(items(root), func(n *source.Node) bool {
+		return of(n, "query") != nil || of(n, "expected_tool_use") != nil || of(n, "reference") != nil
+	})
 }
 
 // of returns the value of a field with its name in snake_case or camelCase; nil if it is missing or null.
@@ -79,8 +86,10 @@ func (f *file) adk(r *reader, root *source.Node) {
 		}
 	}
 	switch {
-	case root.Kind == source.List && of(root.Content[0], "query") != nil: // the oldest form: the turns of one case
+	case root.Kind == source.List && isOldest(root):
 		f.add(r, root, nil, Case{Turns: f.oldTurns(r, root)})
+	case list == nil: // null
+		r.report(root, definition.CodeMissing, "eval_cases is null").Hint = "write a list of ADK's cases, or the cases of doc/eval.md below cases:"
 	case list.Kind == source.List && len(list.Content) == 0:
 		r.report(list, definition.CodeMissing, "there are no cases")
 	default:
@@ -128,7 +137,7 @@ func (f *file) adkCase(r *reader, n *source.Node) {
 	}
 	last := &c.Turns[len(c.Turns)-1]
 	if ref := of(n, "reference"); ref != nil {
-		last.Expected = reference(cmp.Or(of(ref, "response"), ref))
+		last.Expected = r.reference(cmp.Or(of(ref, "response"), ref))
 	}
 	if uses := of(n, "expected_tool_uses"); uses != nil {
 		last.Calls = r.uses(uses)
@@ -152,10 +161,10 @@ func (f *file) oldTurns(r *reader, n *source.Node) (turns []Turn) {
 	for _, item := range r.list(n, "data") {
 		query := of(item, "query")
 		if query == nil {
-			r.report(item, definition.CodeMissing, "a turn needs a query")
+			r.report(item, definition.CodeMissing, "a turn needs a query").Hint = "a turn of ADK's old form is {query, expected_tool_use, reference}"
 			continue
 		}
-		t := Turn{Input: r.text(query, "query"), Expected: reference(of(item, "reference"))}
+		t := Turn{Input: r.text(query, "query"), Expected: r.reference(of(item, "reference"))}
 		if uses := of(item, "expected_tool_use"); uses != nil {
 			t.Calls = make([]Call, 0, len(uses.Content))
 			for _, u := range r.list(uses, "expected_tool_use") {
@@ -190,7 +199,7 @@ func (r *reader) uses(n *source.Node) []Call {
 }
 
 // reference returns the text of an expected answer, a text or content; nil if it is empty.
-func reference(n *source.Node) *string {
+func (r *reader) reference(n *source.Node) *string {
 	var text string
 	switch {
 	case n == nil:
@@ -203,7 +212,7 @@ func reference(n *source.Node) *string {
 	if strings.TrimSpace(text) == "" {
 		return nil
 	}
-	return &text
+	return r.expected(n, text)
 }
 
 // contentText returns the text of a content without thoughts, and the first part that has no text; nil if there is none.
@@ -241,7 +250,7 @@ func (r *reader) invocation(n *source.Node) (t Turn) {
 		r.report(n, definition.CodeMissing, "an invocation needs user_content")
 		return t
 	}
-	t.Input, t.Expected = r.message(content), reference(of(n, "final_response"))
+	t.Input, t.Expected = r.message(content), r.reference(of(n, "final_response"))
 	data := of(n, "intermediate_data")
 	switch events := of(data, "invocation_events"); {
 	case data == nil:

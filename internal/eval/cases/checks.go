@@ -144,6 +144,7 @@ func (r *reader) checkValue(n *source.Node, what string, s *check.Spec) {
 		if n.Kind != source.Map && n.ShortTag() != "!!bool" {
 			r.wrong(n, kind, "a JSON Schema")
 		}
+		r.schema(n)
 	case check.Rouge1:
 		switch {
 		case n.Kind == source.Map:

@@ -115,7 +115,7 @@ checks: [rouge1, calls, equals, {matches: b}, {schema: {type: object}}, {expr: "
 		})
 	}
 	wg.Wait()
-	if want := "rouge1 0.5, calls 1, equals 0, matches 1, schema 1, expr 1, max 1, completed 1: false 0.8125"; len(slices.Compact(grades)) != 1 || grades[0] != want {
+	if want := "rouge1 0.5, calls 1, equals 0, matches 1, schema 0, expr 1, max 1, completed 1: false 0.6875"; len(slices.Compact(grades)) != 1 || grades[0] != want {
 		t.Errorf("%q", grades)
 	}
 }

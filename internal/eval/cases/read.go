@@ -47,7 +47,7 @@ func Read(fsys fs.FS, name string) (*Set, error) { return read(fsys, name, "") }
 
 // read reads a file. People see its name below the folder dir.
 func read(fsys fs.FS, name, dir string) (*Set, error) {
-	f := &file{fsys: fsys, dir: dir, at: make(map[string]place),
+	f := &file{fsys: fsys, dir: dir, at: make(map[string]place), references: make(map[*string]reference),
 		set: &Set{Repeat: DefaultRepeat, Parallel: DefaultParallel, Seed: DefaultSeed, Decide: check.Measures[0]}}
 	f.set.Name = strings.TrimSuffix(path.Base(name), path.Ext(name))
 	for _, ending := range []string{".test", ".evalset"} {
@@ -60,8 +60,11 @@ func read(fsys fs.FS, name, dir string) (*Set, error) {
 		f.document(name)
 	}
 	f.number()
-	if len(f.problems) == 0 && f.decide != nil {
-		f.decide()
+	if len(f.problems) == 0 {
+		f.checkReferences()
+		if f.decide != nil {
+			f.decide()
+		}
 	}
 	if err := sorted(f.problems); err != nil {
 		return nil, err
@@ -71,12 +74,13 @@ func read(fsys fs.FS, name, dir string) (*Set, error) {
 
 // file is the reading of a set.
 type file struct {
-	fsys     fs.FS
-	dir      string // the folder of fsys, for people
-	set      *Set
-	problems definition.Problems
-	at       map[string]place // of the cases, by their IDs
-	decide   func()           // checks the field "decide" when all checks are known; nil if it is left out
+	fsys       fs.FS
+	dir        string // the folder of fsys, for people
+	set        *Set
+	problems   definition.Problems
+	at         map[string]place // of the cases, by their IDs
+	references map[*string]reference
+	decide     func() // checks the field "decide" when all checks are known; nil if it is left out
 }
 
 // place is where a case stands.
@@ -87,7 +91,7 @@ type place struct {
 
 // reader returns a reader of a text.
 func (f *file) reader(name, text string) *reader {
-	return &reader{src: source.New(filepath.Join(f.dir, name), name, 0, text), problems: &f.problems}
+	return &reader{src: source.New(filepath.Join(f.dir, name), name, 0, text), problems: &f.problems, references: f.references}
 }
 
 // data reads a file whole.
@@ -271,7 +275,7 @@ func (r *reader) turnFields(t *Turn, what string) fields {
 				r.report(n, definition.CodeValue, "the input is empty")
 			}
 		}},
-		{"expected", func(n *source.Node) { t.Expected = new(r.text(n, what+".expected")) }},
+		{"expected", func(n *source.Node) { t.Expected = r.expected(n, r.text(n, what+".expected")) }},
 		{"calls", func(n *source.Node) { t.Calls = r.calls(n, what+".calls") }},
 		{"checks", func(n *source.Node) { t.Checks = r.checks(n, what+".checks") }},
 	}
@@ -291,6 +295,40 @@ func (r *reader) turns(n *source.Node, what string) []Turn {
 		}
 	}
 	return all
+}
+
+// reference is where the reference of a turn stands.
+type reference struct {
+	*reader
+	node *source.Node
+}
+
+// expected returns a reference, and keeps its place.
+func (r *reader) expected(n *source.Node, text string) *string {
+	r.references[&text] = reference{r, n}
+	return &text
+}
+
+// checkReferences reports references with which a check gives every answer the same value.
+func (f *file) checkReferences() {
+	for i := range f.set.Cases {
+		c := &f.set.Cases[i]
+		for at, t := range c.Turns {
+			if t.Expected == nil {
+				continue
+			}
+			specs := slices.DeleteFunc(slices.Clone(f.set.ChecksOf(c)), func(s check.Spec) bool {
+				return s.Of != "" && at < len(c.Turns)-1 // the state after the last turn
+			})
+			for _, s := range append(specs, t.Checks...) {
+				if message := s.Misreads(*t.Expected); message != "" {
+					of := f.references[t.Expected]
+					of.report(of.node, definition.CodeValue, "%s", message).Hint = "take the check equals, or another reference"
+					break
+				}
+			}
+		}
+	}
 }
 
 // calls reads expected calls of tools. The result is never nil.

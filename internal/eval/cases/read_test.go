@@ -175,6 +175,15 @@ func TestNumbersOfCases(t *testing.T) {
 	}
 }
 
+// A reference without a word is fine where no check reads words.
+func TestReferencesWithoutWords(t *testing.T) {
+	for _, text := range []string{"cases: [{input: a, expected: 👍, checks: [equals]}]", "cases: [{input: a, expected: '', checks: [equals]}]",
+		"cases: [{input: a, expected: +}]\nchecks: [contains]", "cases: [{input: a, expected: 東京}]",
+		"cases: [{turns: [{input: a, expected: '+'}, {input: b, expected: c}]}]\nchecks: [{rouge1: 0.5, of: k}]"} {
+		read(t, "a.yaml", text)
+	}
+}
+
 func TestCheckMargin(t *testing.T) {
 	for _, m := range []float64{0, 0.05, 0.999} {
 		if err := cases.CheckMargin(m); err != nil {
@@ -291,6 +300,16 @@ func TestMistakesOfTables(t *testing.T) {
 		{"a.yaml", "decide: helpful\ncases: [{input: a, expected: b}]", "a.yaml:1:9: error: decide cannot be \"helpful\" [LOOP004]\n    1 | decide: helpful\n" +
 			"      |         ^^^^^^^ there are passed, score, cost, seconds, rouge1\n"},
 		{"a.yaml", "decide: x\ncases: [{turns: [{input: a}, {input: b, checks: [completed]}]}]", "there are passed, score, cost, seconds, turn 2: completed\n"},
+		{"a.yaml", "cases: [{input: a, expected: +}]", `a.yaml:1:30: error: "+" has no word, so that rouge1 is 0 for every answer` + " [LOOP004]\n    1 | cases: [{input: a, expected: +}]\n" +
+			"      |                              ^ take the check equals, or another reference\n"},
+		{"a.yaml", "cases: [{input: a, expected: 👍, checks: [rouge1]}]", "a.yaml:1:30: error: \"👍\" has no word"},
+		{"a.yaml", "cases: [{input: a, expected: ''}]\nchecks: [contains]", "a.yaml:1:30: error: every answer contains the empty text"},
+		{"a.yaml", "cases: [{turns: [{input: a, expected: b}, {input: a, expected: '-', checks: [rouge1]}]}]", "a.yaml:1:64: error: \"-\" has no word"},
+		{"a.jsonl", "{\"input\":\"a\",\"expected\":\"b\"}\n\n{\"input\":\"a\",\"expected\":\"?\"}\n", "a.jsonl:3:25: error: \"?\" has no word"},
+		{"a.csv", "input,expected\na,!\n", "a.csv:2:3: error: \"!\" has no word"},
+		{"a.test.json", `[{"query": "a", "reference": "b"}, {"query": "a", "reference": "👍"}]`, "a.test.json:1:64: error: \"👍\" has no word"},
+		{"a.json", `{"eval_cases": null}`, "a.json:1:1: error: eval_cases is null"},
+		{"a.json", `[{"expected_tool_use": [], "reference": "b"}]`, "a turn of ADK's old form is {query, expected_tool_use, reference}"},
 		{"a.yaml", "margin: 20\ncases: [{input: a}]", "a.yaml:1:9: error: margin must be at least 0 and below 1, got 20: a margin is a share, such as 0.05"},
 		{"a.yaml", "margin: 1\ncases: [{input: a}]", "a.yaml:1:9: error: margin must be"},
 		{"a.yaml", "margin: -0.05\ndecide: cost\ncases: [{input: a}]", "a.yaml:1:9: error: margin must be"},

@@ -22,9 +22,10 @@ const most = 200
 
 // reader reads the values of one file.
 type reader struct {
-	src      *source.Source
-	row      int // the line of the file before the text of src, for a text that is one line of it
-	problems *definition.Problems
+	src        *source.Source
+	row        int // the line of the file before the text of src, for a text that is one line of it
+	problems   *definition.Problems
+	references map[*string]reference
 }
 
 // report reports a mistake at a value.

@@ -56,7 +56,7 @@ func TestChecks(t *testing.T) {
 		{check.Spec{Kind: check.Contains, Texts: []string{"sorry"}, Not: true}, 1, true, ""},
 		{check.Spec{Kind: check.Matches, Texts: []string{`^Done: \w+`, `(?i)CAF`}}, 1, true, "matches"},
 		{check.Spec{Kind: check.Matches, Texts: []string{`^\d`}}, 0, false, `does not match "^\d"`},
-		{check.Spec{Kind: check.Schema, Schema: schema}, 1, true, "fits the schema"},
+		{check.Spec{Kind: check.Schema, Schema: schema}, 0, false, "is not JSON: invalid character 'D'"},
 		{check.Spec{Kind: check.Schema, Schema: map[string]any{"type": "array"}}, 0, false, ""},
 		{check.Spec{Kind: check.Schema, Schema: map[string]any{"type": "array"}, Of: "list"}, 1, true, ""},
 		{check.Spec{Kind: check.Schema, Schema: map[string]any{"type": "string"}, Of: "draft"}, 1, true, ""},
@@ -259,6 +259,13 @@ func TestCompileRefuses(t *testing.T) {
 		{check.Spec{}, "kind", "there are equals"},
 		{check.Spec{Kind: check.Rouge1, Min: 1.5}, "min", "informational: true"},
 		{check.Spec{Kind: check.Rouge1, Weight: -1}, "weight", ""},
+		{check.Spec{Kind: check.Contains, Texts: []string{""}}, "contains[0]", "matches: \\S"},
+		{check.Spec{Kind: check.Contains, Texts: []string{"a", " "}, Not: true}, "contains[1]", ""},
+		{check.Spec{Kind: check.Matches, Texts: []string{""}}, "matches[0]", ""},
+		{check.Spec{Kind: check.Matches, Texts: []string{"a", "x*"}}, "matches[1]", "write + in place of *"},
+		{check.Spec{Kind: check.Matches, Texts: []string{"(?s)^.*$"}}, "matches[0]", ""},
+		{check.Spec{Kind: check.Max, Max: &check.Limits{Cost: new(1.0)}, Of: "k"}, "of", "expr"},
+		{check.Spec{Kind: check.Completed, Of: "k"}, "of", ""},
 		{check.Spec{Kind: check.Rouge1, Weight: math.Inf(1)}, "weight", ""},
 		{check.Spec{Kind: check.Rouge1, Weight: 1e308}, "weight", ""},
 		{check.Spec{Kind: check.Rouge1, Weight: math.NaN()}, "weight", ""},
@@ -279,6 +286,44 @@ func TestCompileRefuses(t *testing.T) {
 		e, ok := errors.AsType[*check.Error](err)
 		if !ok || e.Field != tt.field || !strings.Contains(e.Hint, tt.hint) || e.Message == "" {
 			t.Errorf("%+v: %#v", tt.spec, e)
+		}
+	}
+}
+
+// Expressions that some answer does not match are no mistakes.
+func TestExpressionsThatMatchTheEmptyAnswer(t *testing.T) {
+	for _, text := range []string{"^$", "^x*$", "^(yes|no)?$", `^\s*$`, ".+", `\S`} {
+		if _, err := check.Compile(check.Spec{Kind: check.Matches, Texts: []string{text}}); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// A program reads an answer as it is: words around the JSON break it, and a null is a value.
+func TestSchemaIsStrict(t *testing.T) {
+	c, err := check.Compile(check.Spec{Kind: check.Schema, Schema: map[string]any{"type": "object", "required": []any{"a"},
+		"properties": map[string]any{"a": map[string]any{"type": "integer"}, "b": map[string]any{"type": "string"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for answer, want := range map[string]string{
+		` {"a": 1} `:                            "1 true: fits the schema",
+		"```json\n{\"a\": 1, \"b\": \"\"}\n```": "1 true: fits the schema",
+		"```\n{\"a\": 1}```":                    "1 true: fits the schema",
+		"Here it is: {\"a\": 1}":                "is not JSON: invalid character 'H'",
+		`{"a": 1} Done.`:                        "is not JSON: invalid character 'D' after top-level value",
+		"Done:\n```json\n{\"a\": 1}\n```":       "is not JSON",
+		"```python\n{\"a\": 1}\n```":            "is not JSON",
+		"```json":                               "is not JSON",
+		"":                                      "is not JSON",
+		`{"a": 1, "b": null}`:                   "0 false: a property is null, and its schema has no null",
+		`{"a": "1"}`:                            "0 false: a: expected an integer",
+		`{}`:                                    "0 false: a: is missing",
+	} {
+		s := run()
+		s.Turns[1].Answer = answer
+		if got := shown(c.Run(t.Context(), s)); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", answer, got, want)
 		}
 	}
 }

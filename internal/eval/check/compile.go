@@ -3,6 +3,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -68,7 +69,13 @@ func Compile(spec Spec) (*Check, error) {
 		return nil, wrong
 	}
 	switch spec.Kind {
-	case Equals, Contains:
+	case Equals:
+		c.find = spec.texts()
+	case Contains:
+		if i := slices.IndexFunc(spec.Texts, func(text string) bool { return trimmed(text) == "" }); i >= 0 {
+			wrong = &Error{Field: fmt.Sprintf("contains[%d]", i), Message: "every answer contains the empty text",
+				Hint: "write a text that a wrong answer does not have, or matches: \\S for any text"}
+		}
 		c.find = spec.texts()
 	case Matches:
 		c.find, wrong = spec.patterns()
@@ -122,6 +129,9 @@ func (s Spec) common() *Error {
 			Hint: "a check without a least value is informational: true"}
 	case !(s.Weight >= 0 && s.Weight <= MaxWeight):
 		return &Error{Field: "weight", Message: fmt.Sprintf("weight must be above 0 and at most %d, got %v", int64(MaxWeight), s.Weight)}
+	case s.Of != "" && slices.Contains([]Kind{Calls, Stop, Max, Completed}, s.Kind):
+		return &Error{Field: "of", Message: fmt.Sprintf("%s does not read the answer, so no value of the state can take its place", s.Kind),
+			Hint: "leave of out, or write expr for what the state has"}
 	case slices.Contains(Measures, s.Name):
 		return &Error{Field: "name", Message: fmt.Sprintf("a check cannot have the name %q, which versions are compared by", s.Name)}
 	}
@@ -155,6 +165,9 @@ func broken(format string, args ...any) finding {
 	return finding{broken: true, reason: fmt.Sprintf(format, args...)}
 }
 
+// answers have nothing in common. An expression that matches each of them matches a part of any answer: the empty part.
+var answers = []string{"", "\uE000", "a 1.\n\nB"}
+
 func (s Spec) patterns() (func(context.Context, *Subject) finding, *Error) {
 	if len(s.Texts) == 0 {
 		return nil, &Error{Field: "matches", Message: "matches needs a regular expression"}
@@ -172,6 +185,10 @@ func (s Spec) patterns() (func(context.Context, *Subject) finding, *Error) {
 			}
 			return nil, e
 		}
+		if !slices.ContainsFunc(answers, func(answer string) bool { return !re.MatchString(answer) }) {
+			return nil, &Error{Field: fmt.Sprintf("matches[%d]", i), Message: fmt.Sprintf("%s matches every answer, also the empty one", quote(text)),
+				Hint: "write + in place of *, or begin the expression with ^ and end it with $"}
+		}
 		all[i] = re
 	}
 	return s.share("matches", func(i int, answer string) bool { return all[i].MatchString(answer) }), nil
@@ -187,8 +204,11 @@ func (s Spec) schema() (func(context.Context, *Subject) finding, *Error) {
 		err = json.Unmarshal(data, of)
 	}
 	var shape *functiontool.Shape
+	var resolved *jsonschema.Resolved
 	if err == nil {
-		shape, err = functiontool.NewShape(of)
+		if shape, err = functiontool.NewShape(of); err == nil {
+			resolved, err = of.Resolve(nil)
+		}
 	}
 	if err != nil {
 		return nil, &Error{Field: "schema", Message: "this is not a JSON Schema that can be used: " + err.Error(), Err: err}
@@ -199,17 +219,31 @@ func (s Spec) schema() (func(context.Context, *Subject) finding, *Error) {
 			return *f
 		}
 		if text, ok := v.(string); ok && s.Of == "" {
-			in, err := expr.JSON(text)
-			if err != nil {
-				return finding{reason: "the answer has no JSON"}
+			if err := json.Unmarshal([]byte(unfenced(text)), &v); err != nil {
+				return finding{reason: fmt.Sprintf("%s is not JSON: %v", quote(text), err)}
 			}
-			v = in
 		}
-		if wrong := shape.Check(plain(v)); wrong != nil {
-			return finding{reason: strings.Join(wrong, "; ")}
+		v = plain(v)
+		if err := resolved.Validate(v); err != nil {
+			// The shape has better words, but removes null where a property may be missing.
+			return finding{reason: cmp.Or(strings.Join(shape.Check(v), "; "), "a property is null, and its schema has no null")}
 		}
 		return finding{value: 1, reason: "fits the schema"}
 	}, nil
+}
+
+// unfenced returns a text without space around it, and without the code fence around all of it.
+func unfenced(text string) string {
+	text = strings.TrimSpace(text)
+	if body, ok := strings.CutPrefix(text, "```"); ok {
+		if body, ok = strings.CutSuffix(body, "```"); ok {
+			language, rest, _ := strings.Cut(body, "\n")
+			if language = strings.TrimSpace(language); language == "" || strings.EqualFold(language, "json") {
+				return strings.TrimSpace(rest)
+			}
+		}
+	}
+	return text
 }
 
 // plain returns a copy of a value as JSON has it, with numbers as float64.

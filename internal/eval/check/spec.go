@@ -5,6 +5,8 @@ package check
 import (
 	"cmp"
 	"fmt"
+
+	"github.com/refrain-dev/refrain/internal/eval/rouge"
 )
 
 // Kind says how a check finds its value.
@@ -18,7 +20,8 @@ const (
 	Contains Kind = "contains"
 	// Matches is the share of Texts, which are regular expressions of package regexp, that match a part of the answer.
 	Matches Kind = "matches"
-	// Schema is 1 if the answer is JSON that fits Schema.
+	// Schema is 1 if the answer is JSON that fits Schema, with nothing around it but space or one code fence. A null counts as
+	// a value, also of a property that may be missing.
 	Schema Kind = "schema"
 	// Rouge1 is the F measure of ROUGE-1 between the answer and the expected text, as ADK's response_match_score.
 	Rouge1 Kind = "rouge1"
@@ -133,6 +136,17 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Misreads says why the check would give every answer the same value with an expected text; "" if it would not.
+func (s Spec) Misreads(expected string) string {
+	switch {
+	case s.Kind == Rouge1 && len(rouge.Words(expected)) == 0:
+		return fmt.Sprintf("%s has no word, so that rouge1 is 0 for every answer", quote(expected))
+	case s.Kind == Contains && s.ReadsExpected() && trimmed(expected) == "":
+		return "every answer contains the empty text"
+	}
+	return ""
+}
 
 // ReadsExpected reports whether the check compares the answer with the expected text of a turn.
 func (s Spec) ReadsExpected() bool {

@@ -5,7 +5,8 @@
 //	f := rouge.F1("The flights were booked", "the flight is booked") // 0.75
 //
 // The figures are those of Google's package rouge_score with stemming, for texts in ASCII. That package drops all other
-// letters. This package keeps words of other scripts whole and does not stem them.
+// letters. This package keeps words of other scripts whole and does not stem them. Of scripts that put no space between
+// words, such as Chinese and Thai, each letter is a word.
 package rouge
 
 import (
@@ -45,12 +46,36 @@ func Words(text string) []string {
 	words := strings.FieldsFunc(strings.ToLower(norm.NFC.String(text)), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r)
 	})
-	for i, w := range words {
-		if len(w) > 3 && ascii(w) {
-			words[i] = stem(w)
+	var all []string
+	for _, w := range words {
+		switch {
+		case !ascii(w):
+			all = letters(all, w)
+		case len(w) > 3:
+			all = append(all, stem(w))
+		default:
+			all = append(all, w)
 		}
 	}
-	return words
+	return all
+}
+
+// unspaced are the scripts that put no space between words.
+var unspaced = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar}
+
+// letters appends a word. Of a script without spaces it appends each letter, with the marks that follow it.
+func letters(all []string, w string) []string {
+	start, alone := 0, false // of the word that has begun
+	for i, r := range w {
+		single := unicode.IsLetter(r) && (unicode.In(r, unspaced...) || r == 'ー' || r == '\uFF70') // these two lengthen any kana
+		if i > start && (single || alone && !unicode.IsMark(r)) {
+			all, start = append(all, w[start:i]), i
+		}
+		if i == start {
+			alone = single
+		}
+	}
+	return append(all, w[start:])
 }
 
 func ascii(w string) bool {

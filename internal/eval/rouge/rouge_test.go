@@ -75,7 +75,11 @@ func TestWordsOfOtherScriptsAreWhole(t *testing.T) {
 		{"cafe\u0301s", []string{"cafés"}}, // decomposed
 		{"Рейсы забронированы: 2", []string{"рейсы", "забронированы", "2"}},
 		{"हिन्दी ठीक", []string{"हिन्दी", "ठीक"}},
-		{"東京 と 大阪", []string{"東京", "と", "大阪"}},
+		{"東京と大阪。", []string{"東", "京", "と", "大", "阪"}},
+		{"GPT5はコーヒー2杯", []string{"gpt5", "は", "コ", "ー", "ヒ", "ー", "2", "杯"}},
+		{"ที่นี่ปิด", []string{"ที่", "นี่", "ปิ", "ด"}},
+		{"ສະບາຍດີ", []string{"ສ", "ະ", "ບ", "າ", "ຍ", "ດີ"}},
+		{"한국어 답변", []string{"한국어", "답변"}}, // Korean has spaces
 		{"", nil},
 	} {
 		if got := rouge.Words(tt.text); !slices.Equal(got, tt.want) {
@@ -84,6 +88,9 @@ func TestWordsOfOtherScriptsAreWhole(t *testing.T) {
 	}
 	if got := rouge.F1("東京 と 大阪", "大阪 と 東京"); got != 1 {
 		t.Errorf("the same words in another order have %v", got)
+	}
+	if got := rouge.F1("返品は30日以内に可能です。", "返品は三十日以内に可能です"); got < 0.8 {
+		t.Errorf("an answer with another number has %v", got)
 	}
 }
 
