@@ -163,7 +163,7 @@ func (r Result) of(run Run) caseResult {
 			if i < len(res.Turns) {
 				m := metricResult{Name: metric(res), Threshold: res.Min, Score: res.Turns[i], Status: notEvaluated}
 				if m.Score != nil {
-					m.Status = status(new(*m.Score >= res.Min))
+					m.Status = status(new(res.Reached(*m.Score)))
 				}
 				one.Metrics = append(one.Metrics, m)
 			}

@@ -164,3 +164,37 @@ func TestWrite(t *testing.T) {
 		t.Errorf("%+v", second)
 	}
 }
+
+// The status of a turn follows the same rules as that of the whole: "not" and the error of rounding.
+func TestStatusOfATurn(t *testing.T) {
+	set, err := cases.Read(fstest.MapFS{"a.yaml": {Data: []byte(`
+checks: [{equals: , not: true}, {rouge1: 0.7500000000001}]
+cases: [{id: a, input: a, expected: the flight is booked}]`)}}, "a.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := set.Grader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &check.Subject{Case: set.Cases[0], Turns: []check.Outcome{{Answer: "the flights were booked"}}}
+	grade, err := g.Grade(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := (adkresult.Result{App: "a", Set: "a", Runs: []adkresult.Run{{Case: set.Cases[0], Turns: s.Turns, Grade: grade}}}).Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	got, err := parse(b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []evalMetricResult{{"not equals", 1, new(1.0), 1}, {"response_match_score", 0.7500000000001, new(0.75), 1}}
+	if diff := cmp.Diff(want, *got.EvalCaseResults[0].OverallEvalMetricResults); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(want, (*got.EvalCaseResults[0].EvalMetricResultPerInvocation)[0].EvalMetricResults); diff != "" {
+		t.Error(diff)
+	}
+}

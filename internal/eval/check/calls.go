@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/refrain-dev/refrain/internal/values/brief"
 )
@@ -119,7 +121,7 @@ func exact(v any) (out any) {
 	return out
 }
 
-// equal compares two values of exact. Numbers are equal if their values are, whether they are written as 1 or 1.0.
+// equal compares two values of exact. Numbers are equal if their values are, whether they are written as 1, 1.0 or 10e-1.
 func equal(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:
@@ -138,14 +140,28 @@ func equal(a, b any) bool {
 		return ok && slices.EqualFunc(x, y, equal)
 	case json.Number:
 		y, ok := b.(json.Number)
-		if !ok || x == y {
-			return ok
-		}
-		f, err := x.Float64()
-		g, other := y.Float64()
-		_, whole := x.Int64()
-		_, wholes := y.Int64()
-		return err == nil && other == nil && f == g && (whole != nil || wholes != nil)
+		return ok && (x == y || decimal(x) == decimal(y))
 	}
 	return a == b
+}
+
+// decimal returns the one form of a number in JSON: its digits without zeros at both ends, and the exponent of ten. A float would
+// take 99999999999999999999 for 1e20.
+func decimal(n json.Number) string {
+	digits, exponent, _ := strings.Cut(strings.ToLower(string(n)), "e")
+	e, err := strconv.Atoi(cmp.Or(exponent, "0"))
+	if err != nil {
+		return string(n)
+	}
+	digits, negative := strings.CutPrefix(digits, "-")
+	whole, part, _ := strings.Cut(digits, ".")
+	digits = strings.TrimLeft(whole+part, "0")
+	short := strings.TrimRight(digits, "0")
+	if short == "" {
+		return "0"
+	}
+	if negative {
+		short = "-" + short
+	}
+	return fmt.Sprintf("%se%d", short, e-len(part)+len(digits)-len(strings.TrimPrefix(short, "-")))
 }

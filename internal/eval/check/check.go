@@ -122,7 +122,10 @@ type Result struct {
 	Informational bool `json:"informational,omitzero"`
 	// Weight is the weight of the value in a score; 0 means 1.
 	Weight float64 `json:"weight,omitzero"`
-	// Turns are the values of the turns, for a check that compares each turn with its reference. A turn without a
+	// Turns are the values of the turns, in the sense of Value, for a check that compares each turn with its reference. A turn without a
 	// reference has nil.
 	Turns []*float64 `json:"turns,omitzero"`
 }
+
+// Reached reports whether a value passes the check: it is at least Min, but for an error of rounding.
+func (r *Result) Reached(value float64) bool { return value >= r.Min-slack }

@@ -3,6 +3,7 @@
 package check_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -118,6 +119,8 @@ func TestMissingTurnFails(t *testing.T) {
 		{Kind: check.Completed}:                                 "0 false: the conversation ended before its last turn",
 		{Kind: check.Stop, Reasons: []string{"target_reached"}}: "0 false: the conversation ended before its last turn",
 		{Kind: check.Rouge1, Min: 0.3}:                          "0.375 true: turn 2: is missing",
+		{Kind: check.Rouge1, Not: true}:                         "0.125 false: turn 2: is missing",
+		{Kind: check.Equals, Not: true, Min: 0.5}:               `0.5 true: turn 1: "the flights were booked" is not "The flight is booked"`,
 		{Kind: check.Calls, Min: 0.6}:                           "0.5 false: turn 2: is missing",
 	} {
 		c, err := check.Compile(*spec)
@@ -240,6 +243,9 @@ func TestNumbersOfArguments(t *testing.T) {
 		{1, 1.0, true}, {int64(1 << 53), float64(1 << 53), true}, {int64(1<<53 + 1), int64(1 << 53), false}, {1, "1", false}, {true, 1, false},
 		{[]any{1, map[string]any{"a": nil}}, []any{1.0, map[string]any{"a": nil}}, true}, {[]any{1}, []any{1, 2}, false}, {nil, 0, false},
 		{map[string]any{"a": 1}, map[string]any{"b": 1}, false}, {0.1, "0.1", false}, {1e2, 100, true},
+		{json.Number("99999999999999999999"), 1e20, false}, {json.Number("1e20"), 1e20, true}, {json.Number("-1.50"), -1.5, true},
+		{json.Number("0.00"), json.Number("-0"), true}, {json.Number("1200e-2"), 12, true}, {json.Number("0.012E+3"), 12, true},
+		{json.Number("-1"), 1, false}, {json.Number("1e99999999999999999999"), 1, false}, {json.Number("1e400"), json.Number("10e399"), true},
 	} {
 		call := func(v any) []check.Call { return []check.Call{{Name: "f", Args: map[string]any{"v": v}}} }
 		r := c.Run(t.Context(), &check.Subject{Case: check.Case{Turns: []check.Turn{{Calls: call(tt.a)}}}, Turns: []check.Outcome{{Calls: call(tt.b)}}})

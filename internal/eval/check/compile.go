@@ -151,14 +151,32 @@ func (c *Check) Run(ctx context.Context, s *Subject) Result {
 		return r
 	}
 	v := f.value
-	if c.spec.Not {
+	switch {
+	case c.spec.Not && r.Turns != nil:
+		v = invert(r.Turns, len(s.Turns))
+	case c.spec.Not:
 		v = 1 - v
 	}
 	if f.broken {
 		v = 0
 	}
-	r.Value, r.Passed = &v, new(!f.broken && v >= r.Min-slack)
+	r.Value, r.Passed = &v, new(!f.broken && r.Reached(v))
 	return r
+}
+
+// invert makes each value 1 minus itself, except for the turns that are missing, which have 0 anyway, and returns their mean.
+func invert(turns []*float64, present int) float64 {
+	sum, n := 0.0, 0.0
+	for i, v := range turns {
+		if v == nil {
+			continue
+		}
+		if n++; i < present {
+			*v = 1 - *v
+			sum += *v
+		}
+	}
+	return sum / n
 }
 
 func broken(format string, args ...any) finding {
