@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/internal/history/stops"
 	"github.com/refrain-dev/refrain/internal/seal"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/runner"
@@ -156,10 +158,10 @@ func (r *Run) runner(prog *Program) (*runner.Runner, error) {
 
 // segment is the result of one part of a run: from its start, or from its continuation, to its next pause or its end.
 type segment struct {
-	err  error
-	fin  *mark.StepFinished // how the root agent finished; nil if it has not finished
-	stop string             // the stop reason of the last outermost loop that stopped
-	went bool               // the segment has yielded an event
+	err   error
+	fin   *mark.StepFinished // how the root agent finished; nil if it has not finished
+	stops stops.Fold         // why its loops have stopped
+	went  bool               // the segment has yielded an event
 }
 
 // segment runs the run up to its end or its next pause.
@@ -179,6 +181,9 @@ func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (e
 		if !r.hash.Follows(view) { // the hash does not exist or has missed events, so the replayed events make it again
 			r.hash.End()
 			r.hash = seal.FollowAgain(view, r.run.ID)
+		}
+		for ev := range counting(view, r.run.ID, mark.KindLoopStopped, mark.KindRaceDecided) { // the segment does not yield them again
+			end.stops.Add(ev)
 		}
 		opts := []runner.ResumeOption{runner.WithView(view)}
 		if r.more {
@@ -227,7 +232,17 @@ func (r *Run) show(ev *session.Event) {
 	}
 }
 
-// add sets fin and stop if the event finishes the root agent or stops an outermost loop.
+// stop returns the stop reason of the last outermost loop that stopped, or of the winner if loops raced; "" if none did.
+func (end *segment) stop() string {
+	for _, rec := range slices.Backward(end.stops.All()) {
+		if rec.Reason != loop.ReasonCanceled {
+			return string(rec.Reason)
+		}
+	}
+	return ""
+}
+
+// add takes an event that may finish the root agent, stop an outermost loop, or decide a race.
 func (end *segment) add(ev *session.Event) {
 	if ev.Mark == nil || ev.Address == "" || ev.Partial {
 		return
@@ -238,33 +253,20 @@ func (end *segment) add(ev *session.Event) {
 		if ev.Mark.Decode(fin) == nil && !fin.Canceled {
 			end.fin = fin
 		}
-	case ev.Mark.Kind == mark.KindLoopStopped && ev.Iteration == 0:
-		var rec loop.StopRecord
-		if ev.Mark.Decode(&rec) == nil && rec.Reason != loop.ReasonCanceled {
-			end.stop = string(rec.Reason)
-		}
+	default:
+		end.stops.Add(ev)
 	}
 }
 
-// read sets fin and stop from the log, if the segment has not set them. It reads the events of the run from the last one
-// back, so the last root step and the last outermost loop count.
+// read takes fin, if the segment has not seen it, and the stops from the whole log of the run.
 func (end *segment) read(view *session.View, id string) error {
-	evs := view.Events()
-	for i := evs.Len() - 1; i >= 0 && (end.fin == nil || end.stop == ""); i-- {
-		ev := evs.At(i)
-		if ev.InvocationID != id {
-			if end.fin != nil {
-				break
-			}
-			continue
-		}
-		fin, stop := end.fin, end.stop
-		if end.add(ev); fin != nil {
-			end.fin = fin
-		}
-		if stop != "" {
-			end.stop = stop
-		}
+	kinds := []mark.Kind{mark.KindLoopStopped, mark.KindRaceDecided}
+	if end.fin == nil {
+		kinds = append(kinds, mark.KindStepFinished)
+	}
+	end.stops = stops.Fold{}
+	for ev := range counting(view, id, kinds...) {
+		end.add(ev)
 	}
 	return view.Err()
 }

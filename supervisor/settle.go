@@ -41,7 +41,7 @@ func (r *Run) settle(end *segment) (again bool, err error) {
 		return false, errors.Join(end.err, r.restore())
 	}
 	// A resumed segment does not yield all earlier marks again, so read the missing ones from the log.
-	if errors.Is(end.err, runner.ErrFinished) || end.fin != nil && end.stop == "" && r.taken != nil {
+	if errors.Is(end.err, runner.ErrFinished) || end.fin != nil && end.stop() == "" && r.taken != nil {
 		view, err := r.read(context.WithoutCancel(r.ctx))
 		if err == nil {
 			err = end.read(view, r.run.ID)
@@ -132,7 +132,7 @@ func (r *Run) over(end *segment) error {
 		failed = nil
 	}
 	err := r.finish(data, func(run *mark.Run) {
-		run.Status, run.Error, run.Stop = data.Status, data.Error, end.stop
+		run.Status, run.Error, run.Stop = data.Status, data.Error, end.stop()
 	})
 	return errors.Join(failed, err)
 }

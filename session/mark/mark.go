@@ -226,6 +226,16 @@ type RaceDecided struct {
 	Standings []Standing `json:"standings"`
 }
 
+// Won returns the standing of the winner; nil if there is none.
+func (d *RaceDecided) Won() *Standing {
+	for i := range d.Standings {
+		if d.Standings[i].Loop == d.Winner {
+			return &d.Standings[i]
+		}
+	}
+	return nil
+}
+
 // Standing is what a loop of a race had come to when the race was decided.
 type Standing struct {
 	Loop string `json:"loop"`

@@ -23,6 +23,7 @@ import (
 
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/internal/history/stops"
 	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model"
@@ -40,7 +41,7 @@ type Fold struct {
 	Whole Whole
 
 	answer *session.Event // that says it; nil: nothing was said
-	stops  []*loop.StopRecord
+	stops  stops.Fold
 	steps  []runningStep
 	clock  clock
 	began  map[session.Address]time.Duration // the iteration that each loop is in, on the clock
@@ -92,6 +93,7 @@ func (f *Fold) Add(ev *session.Event) []string {
 		if err := ev.Mark.Decode(&d); err != nil {
 			return []string{err.Error()}
 		}
+		f.stops.Race(ev, &d)
 		return []string{indent(ev) + prefix(ev) + RaceText(&d)}
 	case mark.KindLoopStopped:
 		return f.stopped(ev)
@@ -117,16 +119,12 @@ func (f *Fold) Answer() string {
 }
 
 // Stop returns the stop record of the run's last outermost loop; nil if none has stopped. A loop
-// that is paused, or waits for a person, has not stopped.
-func (f *Fold) Stop() *loop.StopRecord {
-	if len(f.stops) == 0 {
-		return nil
-	}
-	return f.stops[len(f.stops)-1]
-}
+// that is paused, or waits for a person, has not stopped. A loop that has lost a race does not count.
+func (f *Fold) Stop() *loop.StopRecord { return f.stops.Last() }
 
-// Stops returns the stop records of the outermost loops, in the order in which they stopped.
-func (f *Fold) Stops() []*loop.StopRecord { return f.stops }
+// Stops returns the stop records of the outermost loops, in the order in which they stopped, without the loops that have
+// lost a race.
+func (f *Fold) Stops() []*loop.StopRecord { return f.stops.All() }
 
 // Running returns the address of the innermost running step and the iteration of its nearest loop,
 // or 0 outside loops; the address is empty if no step is running.
@@ -290,8 +288,8 @@ func (f *Fold) stop(ev *session.Event, rec *loop.StopRecord) {
 	if ev.Iteration != 0 {
 		return
 	}
-	f.stops = append(f.stops, rec)
-	if rec.Reason == loop.ReasonCanceled || rec.Answer != "" {
+	f.stops.Stop(ev, rec)
+	if (rec.Reason == loop.ReasonCanceled || rec.Answer != "") && !f.stops.Lost(ev.Address) {
 		f.hand(ev, rec)
 	}
 	delete(f.said, ev.Address)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/internal/history/questions"
+	"github.com/refrain-dev/refrain/internal/history/stops"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -31,9 +32,10 @@ type Summary struct {
 	Updated time.Time `json:"updated,omitzero"`
 	// Iteration is the number of the outermost loop's last iteration; 0 before the first. Score is
 	// the last accepted score, or the best one after the loop has stopped; nil if there is none.
+	// After a race both are the winner's.
 	Iteration int      `json:"iteration,omitempty"`
 	Score     *float64 `json:"score,omitempty"`
-	// Stop is why the last outermost loop stopped; nil if it has not.
+	// Stop is why the last outermost loop stopped, of loops that have raced the winner; nil if it has not.
 	Stop *loop.StopRecord `json:"stop,omitempty"`
 	// Error is why the run failed or was canceled; Paused says why and by whom the run was paused,
 	// and is empty for a run that waits.
@@ -48,6 +50,7 @@ type Summary struct {
 	HandOver bool   `json:"hand_over,omitempty"`
 
 	asked questions.Fold
+	stops stops.Fold
 	owned bool // somebody writes down how the run as a whole has ended
 }
 
@@ -116,7 +119,8 @@ func (s *Summary) add(ev *session.Event) {
 		s.Name, _, _ = strings.Cut(string(ev.Address), "/")
 		s.Name, _, _ = strings.Cut(s.Name, "[")
 	}
-	if n := outermost(ev.Address); n > 0 {
+	lost := s.stops.Lost(ev.Address)
+	if n := outermost(ev.Address); n > 0 && !lost {
 		s.Iteration = n
 	}
 	if ev.Mark == nil {
@@ -126,7 +130,7 @@ func (s *Summary) add(ev *session.Event) {
 	switch ev.Mark.Kind {
 	case mark.KindIterationFinished:
 		var it loop.IterationRecord
-		if ev.Iteration == 0 && ev.Mark.Decode(&it) == nil {
+		if ev.Iteration == 0 && !lost && ev.Mark.Decode(&it) == nil {
 			s.Iteration = it.Number
 			if it.Score != nil && it.Rejected == "" {
 				s.Score = it.Score
@@ -134,12 +138,18 @@ func (s *Summary) add(ev *session.Event) {
 		}
 	case mark.KindLoopStopped:
 		rec := new(loop.StopRecord)
-		if ev.Iteration == 0 && ev.Mark.Decode(rec) == nil {
-			s.Stop, s.Iteration = rec, rec.Iteration
-			if rec.BestScore != nil {
-				s.Score = rec.BestScore
-			}
+		if ev.Iteration != 0 || ev.Mark.Decode(rec) != nil {
+			return
 		}
+		if s.stops.Stop(ev, rec); lost {
+			return
+		}
+		s.Stop, s.Iteration = rec, rec.Iteration
+		if rec.BestScore != nil {
+			s.Score = rec.BestScore
+		}
+	case mark.KindRaceDecided:
+		s.decided(ev)
 	case mark.KindStepStarted:
 		if ev.Address.Parent() == "" {
 			s.Status = mark.RunRunning
@@ -153,6 +163,24 @@ func (s *Summary) add(ev *session.Event) {
 		}
 	default:
 		s.run(ev)
+	}
+}
+
+// decided takes the decision of a race between outermost loops. Until then the last of them counts, after it the winner.
+func (s *Summary) decided(ev *session.Event) {
+	var d mark.RaceDecided
+	if ev.Iteration != 0 || ev.Mark.Decode(&d) != nil {
+		return
+	}
+	s.stops.Race(ev, &d)
+	won := d.Won()
+	if won == nil {
+		return
+	}
+	s.Stop, s.Iteration, s.Score = nil, won.Iterations, won.Score
+	if !d.Continues {
+		s.Stop = s.stops.Last()
+		s.Iteration = s.Stop.Iteration
 	}
 }
 

@@ -158,6 +158,50 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+// The row of a race is that of the winner, whichever loop has ended last, and wherever the last events begin.
+func TestSummaryOfARace(t *testing.T) {
+	add := func(log *[]*session.Event, at session.Address, kind mark.Kind, data any) {
+		m, err := mark.New(kind, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		*log = append(*log, &session.Event{InvocationID: "i", Address: at, Mark: m})
+	}
+	loopEnds := func(log *[]*session.Event, name string, score float64, n int, reason loop.StopReason) {
+		at := session.Address("r/" + name)
+		for i := 1; i <= n; i++ {
+			add(log, at, mark.KindIterationFinished, loop.IterationRecord{Number: i, Score: new(score), Complete: true})
+		}
+		add(log, at, mark.KindLoopStopped, loop.StopRecord{Loop: name, Reason: reason, Iteration: n, BestScore: new(score)})
+	}
+	d := mark.RaceDecided{Winner: "good", Standings: []mark.Standing{{Loop: "good", Score: new(9.5), Iterations: 1, Stop: "target_reached"},
+		{Loop: "bad", Score: new(2.0), Iterations: 3, Stop: "max_iterations"}}}
+	var before, after []*session.Event
+	loopEnds(&before, "good", 9.5, 1, loop.ReasonTarget)
+	loopEnds(&before, "bad", 2, 3, loop.ReasonMaxIterations)
+	add(&before, "r", mark.KindRaceDecided, d)
+	d.Continues = true
+	add(&after, "r", mark.KindRaceDecided, d)
+	loopEnds(&after, "good", 9.5, 1, loop.ReasonTarget)
+	loopEnds(&after, "bad", 2, 3, loop.ReasonMaxIterations)
+	for name, log := range map[string][]*session.Event{"before": before, "after": after, "the last events": before[3:]} {
+		s := progress.Summarize(log)
+		if s.Stop == nil || s.Stop.Reason != loop.ReasonTarget || s.Iteration != 1 || s.Score == nil || *s.Score != 9.5 {
+			t.Errorf("decided %s: %v, iteration %d, score %v", name, s.Stop, s.Iteration, s.Score)
+		}
+		var f progress.Fold
+		for _, ev := range log {
+			f.Add(ev)
+		}
+		if rec := f.Stop(); rec == nil || rec.Reason != loop.ReasonTarget || len(f.Stops()) != 1 {
+			t.Errorf("decided %s: stops %v", name, f.Stops())
+		}
+	}
+	if s := progress.Summarize(after[:1]); s.Stop != nil || s.Iteration != 1 || *s.Score != 9.5 {
+		t.Errorf("while the winner goes on: %v, iteration %d, score %v", s.Stop, s.Iteration, s.Score)
+	}
+}
+
 func runEvent(t *testing.T, log []*session.Event, kind mark.Kind, data any) *session.Event {
 	t.Helper()
 	ev, err := session.NewRunEvent(mark.Run{ID: log[0].InvocationID}, "refrain", kind, data)
