@@ -15,22 +15,31 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/eval/cases"
 	"github.com/refrain-dev/refrain/internal/eval/check"
+	"github.com/refrain-dev/refrain/internal/history/questions"
 	"github.com/refrain-dev/refrain/internal/runs/program"
+	"github.com/refrain-dev/refrain/internal/seal/statekey"
+	"github.com/refrain-dev/refrain/internal/values/canonical"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// CaseOf returns a case that asks what the runs of a session were asked, and expects what they answered. It fails for a session
-// whose runs have not all completed.
+// CaseOf returns a case that asks what the runs of a session were asked, and expects what they answered. It has the inputs and the
+// state with which the session began, and what people have answered; of a step that asked several times, the last answer. It fails
+// for a session whose runs have not all completed.
 func CaseOf(view *session.View, code *program.Code) (*check.Case, error) {
 	c := &check.Case{ID: view.ID()}
 	subject, err := subjectOf(c, view)
 	if err != nil {
 		return nil, err
 	}
+	asked := make(map[string]questions.Question)
 	for ev := range counting(view) {
+		if err := addAnswer(c, asked, ev); err != nil {
+			return nil, err
+		}
 		if ev.Mark == nil || ev.Mark.Kind != mark.KindRunStarted {
 			continue
 		}
@@ -49,6 +58,7 @@ func CaseOf(view *session.View, code *program.Code) (*check.Case, error) {
 					c.Values[in.Name] = v
 				}
 			}
+			c.State = stateOf(def, ev.Actions.StateDelta)
 		}
 		c.Turns = append(c.Turns, check.Turn{Input: ev.Text()})
 	}
@@ -59,6 +69,57 @@ func CaseOf(view *session.View, code *program.Code) (*check.Case, error) {
 		c.Turns[i].Expected, c.Turns[i].Calls = &subject.Turns[i].Answer, subject.Turns[i].Calls
 	}
 	return c, nil
+}
+
+// stateOf returns the state with which a session began, without inputs and what the definition gives itself.
+func stateOf(def *definition.Definition, began map[string]any) map[string]any {
+	state := maps.Clone(began)
+	maps.DeleteFunc(state, func(key string, _ any) bool { return !statekey.Own(key) || !statekey.Durable(key) })
+	for _, in := range def.Inputs {
+		delete(state, in.Name)
+	}
+	maps.DeleteFunc(state, func(key string, v any) bool {
+		own, ok := def.State[key]
+		a, errA := canonical.AppendJSON(nil, v)
+		b, errB := canonical.AppendJSON(nil, own)
+		return ok && errors.Join(errA, errB) == nil && string(a) == string(b)
+	})
+	return state
+}
+
+// addAnswer adds what a person has answered to a case. asked are the questions of the session by their IDs.
+func addAnswer(c *check.Case, asked map[string]questions.Question, ev *session.Event) error {
+	if ev.Mark == nil {
+		return nil
+	}
+	switch ev.Mark.Kind {
+	case mark.KindAsked:
+		q := questions.Question{At: ev.Address}
+		if err := ev.Mark.Decode(&q.Question); err != nil {
+			return err
+		}
+		asked[q.ID] = q
+	case mark.KindAnswered:
+		var a mark.Answer
+		if err := ev.Mark.Decode(&a); err != nil {
+			return err
+		}
+		q, ok := asked[a.ID]
+		var v any
+		if !ok || json.Unmarshal(a.Value, &v) != nil {
+			return nil
+		}
+		if m, ok := v.(map[string]any); ok && q.Kind == mark.AskConfirmation && len(m) == 1 {
+			if yes, ok := m["confirmed"]; ok {
+				v = yes
+			}
+		}
+		if c.Answers == nil {
+			c.Answers = make(map[string]any)
+		}
+		c.Answers[q.At.Agent()] = v
+	}
+	return nil
 }
 
 // Append appends a case to a file of cases in YAML, which it creates if it does not exist. It fails if the file has a case with
@@ -148,8 +209,11 @@ func written(c *check.Case, indent string) string {
 	in := indent + "  "
 	put(indent+"- ", in, "id", c.ID)
 	turn := func(before, in string, t *check.Turn) {
-		put(before, in, "input", t.Input)
-		put(in, in, "expected", *t.Expected)
+		if t.Input != "" {
+			put(before, in, "input", t.Input)
+			before = in
+		}
+		put(before, in, "expected", *t.Expected)
 		if len(t.Calls) > 0 {
 			put(in, in, "calls", t.Calls)
 		}
@@ -162,10 +226,18 @@ func written(c *check.Case, indent string) string {
 			turn(in+"  - ", in+"    ", &c.Turns[i])
 		}
 	}
-	if len(c.Values) > 0 {
-		b.WriteString(in + "set:\n")
-		for _, key := range slices.Sorted(maps.Keys(c.Values)) {
-			put(in+"  ", in+"  ", scalar(key, ""), c.Values[key])
+	for _, part := range []struct {
+		name   string
+		values map[string]any
+	}{{"set", c.Values}, {"state", c.State}, {"answers", c.Answers}} {
+		switch {
+		case len(part.values) > 0:
+			b.WriteString(in + part.name + ":\n")
+		case part.name == "set" && len(c.Turns) == 1 && c.Turns[0].Input == "":
+			b.WriteString(in + "set: {}\n") // in place of the input
+		}
+		for _, key := range slices.Sorted(maps.Keys(part.values)) {
+			put(in+"  ", in+"  ", scalar(key, ""), part.values[key])
 		}
 	}
 	return b.String()

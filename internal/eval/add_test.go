@@ -3,6 +3,7 @@
 package eval_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/history/runlog"
 	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 )
 
 // Whatever a case is called, its runs have IDs of their own that people can type, and that are not in lists of runs.
@@ -116,5 +118,47 @@ func TestAppend(t *testing.T) {
 		if got, err := os.ReadFile(file); err != nil || string(got) != text {
 			t.Errorf("%q became %q, %v", text, got, err)
 		}
+	}
+}
+
+// The case of a run has what people answered and the state with which the session began, so that it passes as the run did.
+func TestCaseOfAnsweredRun(t *testing.T) {
+	b := newBench(t, session.InMemoryService(), program.Code{})
+	v := version(t, eval.SideA, `name: t
+type: sequential
+inputs: {size: {type: int, default: 3}}
+state: {n: 3, m: 1}
+sub_agents:
+  - {name: title, ask: answer, question: "Which title?", output_key: title}
+  - {name: ok, ask: approve, question: "Is {{title}} right?", output_key: ok}
+  - {name: last, text: "{{title}} {{ok.approved}} {{n}} {{m}} {{other?}} {{size}} {{user_input}}"}
+`)
+	set := cases.Set{Repeat: 1, Cases: []check.Case{{ID: "c", Turns: []check.Turn{{Input: "x"}}, Values: map[string]any{"size": 5},
+		State: map[string]any{"n": 7, "other": "it"}, Answers: map[string]any{"title": "Cats", "ok": true}}}}
+	e := b.run(t, &eval.Plan{Set: set, Versions: []eval.Version{v}})
+	run, err := runlog.Read(t.Context(), b.Service, lease.Key{AppName: "app", UserID: "ana", SessionID: e.Scored[0].Run})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := eval.CaseOf(run.View(), &b.Code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "cases.yaml")
+	if err := eval.Append(file, c); err != nil {
+		t.Fatal(err)
+	}
+	again, err := cases.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := again.Cases[0]
+	if diff := cmp.Diff(fmt.Sprint(set.Cases[0].State, set.Cases[0].Answers), fmt.Sprint(got.State, got.Answers)); diff != "" {
+		t.Error(diff)
+	}
+	again.Checks = []check.Spec{{Kind: check.Equals}}
+	e = b.run(t, &eval.Plan{Set: *again, Versions: []eval.Version{v}})
+	if want := "Cats true 7 1 it 5 x"; e.Scored[0].Answer != want || *got.Turns[0].Expected != want {
+		t.Errorf("%+v of %+v", e.Scored[0], got)
 	}
 }

@@ -122,11 +122,11 @@ func Start(ctx context.Context, cfg Config, p *Plan, known []Scored) (*Eval, err
 func Open(ctx context.Context, cfg Config, id string, change func(*Plan)) (*Eval, error) {
 	e := &Eval{Config: cfg}
 	leaser := cfg.Service.(lease.Leaser)
-	l, err := acquire(ctx, leaser, key(cfg.AppName, cfg.UserID, id), &cfg)
+	l, err := acquire(ctx, leaser, Key(cfg.AppName, cfg.UserID, id), &cfg)
 	if err != nil {
 		return nil, err
 	}
-	k := key(cfg.AppName, cfg.UserID, id)
+	k := Key(cfg.AppName, cfg.UserID, id)
 	got, err := cfg.Service.Get(ctx, &session.GetRequest{AppName: k.AppName, UserID: k.UserID, SessionID: id})
 	if err == nil {
 		e.Record, err = recordOf(session.ViewOf(got.Session))

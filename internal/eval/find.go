@@ -65,7 +65,7 @@ func Interrupted(ctx context.Context, cfg Config, p *Plan) (*Record, error) {
 		if rec.Ended != nil || rec.Scores != "" || !rec.same(p) {
 			continue
 		}
-		held, err := cfg.Service.(lease.Leaser).Holder(ctx, key(cfg.AppName, cfg.UserID, id))
+		held, err := cfg.Service.(lease.Leaser).Holder(ctx, Key(cfg.AppName, cfg.UserID, id))
 		if err != nil && !errors.Is(err, session.ErrNotFound) {
 			return nil, err
 		}

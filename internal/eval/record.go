@@ -141,14 +141,14 @@ type Record struct {
 // ErrNotFound reports that a store has no such eval.
 var ErrNotFound = errors.New("there is no such eval")
 
-// key returns the key of an eval's session.
-func key(appName, userID, id string) lease.Key {
+// Key returns the key of an eval's session.
+func Key(appName, userID, id string) lease.Key {
 	return lease.Key{AppName: App(appName), UserID: userID, SessionID: id}
 }
 
 // Read reads the record of an eval. It fails with [ErrNotFound].
 func Read(ctx context.Context, service session.Service, appName, userID, id string) (*Record, error) {
-	k := key(appName, userID, id)
+	k := Key(appName, userID, id)
 	got, err := service.Get(ctx, &session.GetRequest{AppName: k.AppName, UserID: k.UserID, SessionID: id})
 	if errors.Is(err, session.ErrNotFound) {
 		return nil, fmt.Errorf("%w: %q", ErrNotFound, id)

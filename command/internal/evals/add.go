@@ -18,7 +18,8 @@ func newAdd(e *term.Env) *cobra.Command {
 		Use:   "add RUN",
 		Short: "Make a case of a run",
 		Long: `Add a case to a file of cases that asks what a run was asked and expects what it answered,
-with its inputs and its calls of tools. Read the case before you use it: it says that the
+with its inputs, its state, people's answers and its calls of tools. If a step asked several
+times, the case has the last answer. Read the case before you use it: it says that the
 answer of the run was right. The file is created if it does not exist.`,
 		Example: "  refrain eval add last --cases cases.yaml",
 		Args:    term.Args,

@@ -19,6 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/artifact/disk"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/internal/eval"
 	"github.com/refrain-dev/refrain/internal/files/runfiles"
 	"github.com/refrain-dev/refrain/internal/files/workspace"
 	"github.com/refrain-dev/refrain/internal/runs/program"
@@ -37,15 +38,19 @@ type rmFlags struct {
 func NewRm(e *term.Env) *cobra.Command {
 	var f rmFlags
 	cmd := &cobra.Command{
-		Use:   "rm RUN...",
-		Short: "Remove runs",
+		Use:   "rm RUN|EVAL...",
+		Short: "Remove runs and evals",
 		Long: `Remove runs with all their data: events, state, saved files, the files of a workspace,
 messages, and background output. Without --yes the command only lists the runs.
 
 Name runs, or choose them with --older-than and --status; if you do both, the flags
 choose among the runs that you name. A run that a process is driving is never removed.
-To keep a copy, use refrain export first.`,
+To keep a copy, use refrain export first.
+
+An eval is named by its ID, such as ev_3f2a1c. It is removed with the runs of its cases;
+last is always a run.`,
 		Example: `  refrain rm r_1f0c --yes
+  refrain rm ev_3f2a1c --yes
   refrain rm --older-than 30d --status completed
   refrain rm --older-than 30d --status completed --yes`,
 		Args: cobra.ArbitraryArgs, // none with --older-than or --status
@@ -95,19 +100,42 @@ func remove(ctx context.Context, e *term.Env, f rmFlags, words []string) error {
 		return err
 	}
 	defer closeStore()
-	chosen, err := f.choose(ctx, store, words, age)
+	words, evals, err := findEvals(ctx, store, words)
 	if err != nil {
 		return err
+	}
+	if len(evals) > 0 && (f.olderThan != "" || f.status != "") {
+		return term.UsageError(errors.New("--older-than and --status choose runs; name an eval without them"))
+	}
+	var chosen []listedRun
+	if len(words) > 0 || len(evals) == 0 {
+		if chosen, err = f.choose(ctx, store, words, age); err != nil {
+			return err
+		}
 	}
 	if !f.yes {
 		for _, r := range chosen {
 			fmt.Fprintf(e.Stdout, "would remove %s  %s  %s\n", term.Cell(r.ID, 64), term.Cell(r.Name, 30), r.Status)
 		}
-		if len(chosen) > 0 {
+		for _, ev := range evals {
+			fmt.Fprintf(e.Stdout, "would remove %s  %s  eval\n", ev.ID, term.Cell(ev.Versions[0].Name, 30))
+		}
+		switch {
+		case len(evals) > 0:
+			return term.UsageError(errors.New("nothing was removed; add --yes to remove them"))
+		case len(chosen) > 0:
 			return term.UsageError(errors.New("nothing was removed; add --yes to remove these runs"))
 		}
 		fmt.Fprintln(e.Stderr, "No such run.")
 		return nil
+	}
+	for _, ev := range evals { // so that nobody continues it meanwhile
+		key := eval.Key(runstore.AppName, runstore.UserName, ev.ID)
+		held, err := lease.Take(ctx, store.(lease.Leaser), key, lease.Process(), time.Hour)
+		if err != nil {
+			return term.Failure(fmt.Errorf("remove eval %s: %w", ev.ID, err))
+		}
+		defer store.(lease.Leaser).Release(context.WithoutCancel(ctx), held)
 	}
 	files, closeFiles, err := openFiles(runstore.ArtifactsDir(e, f.store))
 	if err != nil {
@@ -135,7 +163,54 @@ func remove(ctx context.Context, e *term.Env, f rmFlags, words []string) error {
 		}
 		fmt.Fprintf(e.Stdout, "removed %s\n", term.Cell(r.ID, 64))
 	}
+	for _, ev := range evals {
+		if err := supervisor.Remove(ctx, store, eval.Key(runstore.AppName, runstore.UserName, ev.ID)); err != nil {
+			return term.Failure(fmt.Errorf("remove eval %s: %w", ev.ID, err))
+		}
+		fmt.Fprintf(e.Stdout, "removed %s\n", ev.ID)
+	}
 	return nil
+}
+
+// findEvals returns the evals among the words, and the other words with the case-runs of the evals. It fails if a process drives an
+// eval.
+func findEvals(ctx context.Context, store session.Service, words []string) (runs []string, evals []*eval.Record, err error) {
+	cfg := eval.Config{Service: store, AppName: runstore.AppName, UserID: runstore.UserName}
+	for _, word := range words {
+		if !strings.HasPrefix(word, "ev_") || strings.Contains(word, ".") {
+			runs = append(runs, word)
+			continue
+		}
+		id, err := eval.Find(ctx, cfg, word)
+		if err != nil {
+			return nil, nil, term.UsageError(err)
+		}
+		rec, err := eval.Read(ctx, store, cfg.AppName, cfg.UserID, id)
+		if err != nil {
+			return nil, nil, term.Failure(err)
+		}
+		held, err := store.(lease.Leaser).Holder(ctx, eval.Key(cfg.AppName, cfg.UserID, id))
+		if err != nil {
+			return nil, nil, term.Failure(err)
+		}
+		if held != nil && !lease.Dead(held.Owner) {
+			return nil, nil, term.Failure(fmt.Errorf("eval %s is driven by %s; end it first with Ctrl-C", id, held.Owner))
+		}
+		evals = append(evals, rec)
+	}
+	if len(evals) == 0 {
+		return runs, nil, nil
+	}
+	all, err := runstore.ListAll(ctx, store)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, s := range all {
+		if slices.ContainsFunc(evals, func(ev *eval.Record) bool { return strings.HasPrefix(s.ID(), ev.ID+".") }) {
+			runs = append(runs, s.ID())
+		}
+	}
+	return runs, evals, nil
 }
 
 // choose returns the runs that the arguments and flags select.
