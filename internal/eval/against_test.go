@@ -34,13 +34,17 @@ func TestChosenByFailure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	twice, err := eval.Score(t.Context(), b.Config, scored, &set, "cases.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
 	const chosen = "chosen because they failed in the runs of eval "
 	for _, source := range []*eval.Record{old.Record, scored} {
 		p := &eval.Plan{Set: set, Versions: []eval.Version{v}}
 		if err := eval.Failed(p, source); err != nil {
 			t.Fatal(err)
 		}
-		for _, other := range []*eval.Record{source, old.Record} {
+		for _, other := range []*eval.Record{source, old.Record, twice} {
 			_, err := eval.Known(p, other)
 			refused(t, err, chosen)
 		}
@@ -49,11 +53,17 @@ func TestChosenByFailure(t *testing.T) {
 			_, err := eval.Compare(pair[0], pair[1])
 			refused(t, err, chosen)
 		}
+		chosenAgain, err := eval.Score(t.Context(), b.Config, again.Record, &again.Set, "cases.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = eval.Compare(chosenAgain, old.Record)
+		refused(t, err, chosen)
 		third := &eval.Plan{Set: set, Versions: []eval.Version{v}}
 		if err := eval.Failed(third, again.Record); err != nil {
 			t.Fatal(err)
 		}
-		_, err := eval.Known(third, old.Record)
+		_, err = eval.Known(third, old.Record)
 		refused(t, err, chosen)
 	}
 	fresh := b.run(t, &eval.Plan{Set: set, Versions: []eval.Version{v}})

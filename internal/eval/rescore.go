@@ -16,9 +16,11 @@ import (
 // Score scores the case-runs of an eval with other checks, from their logs, and returns the new eval. Nothing runs. It fails for a
 // case that was run with another input, and for a run that was removed.
 func Score(ctx context.Context, cfg Config, old *Record, set *cases.Set, file string) (*Record, error) {
-	e := &Eval{Config: cfg, Record: &Record{Plan: Plan{File: file, Hash: set.Hash(), Set: *set, Scores: old.ID}}}
+	e := &Eval{Config: cfg, Record: &Record{Plan: Plan{File: file, Hash: set.Hash(), Set: *set, Scores: old.ID, Failed: old.Failed}}}
 	for _, v := range old.Versions {
-		v.Program, v.Eval, v.Began = nil, old.ID, old.Began
+		if v.Program = nil; old.Scores == "" { // else it names the eval that has run
+			v.Eval, v.Began = old.ID, old.Began
+		}
 		e.Versions = append(e.Versions, v)
 	}
 	if err := e.prepare(); err != nil {

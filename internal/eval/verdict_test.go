@@ -138,6 +138,8 @@ func TestStopEarly(t *testing.T) {
 	if e.Ended.Reason != eval.EndedEarly || sum.Verdict != report.Better || o.n > 20 || len(sum.New.Cases) != e.Ended.Cases {
 		t.Errorf("%+v after %d requests: %s of %d cases", e.Ended, o.n, sum.Verdict, len(sum.New.Cases))
 	}
+	_, err := eval.Known(p, e.Record)
+	refused(t, err, " ended early, and has not run all runs of these cases: ")
 }
 
 // The budget ends an eval after the runs that are under way. With a larger one it continues, and repeats none.
