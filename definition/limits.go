@@ -152,8 +152,8 @@ func (d *Definition) limited(given Limits) (none limiting, err error) {
 		}
 		return none, errors.New(what + why)
 	case d.Root.Type != TypeLoop && len(loops) > 1:
-		return none, fmt.Errorf("%s given, but there are %d loops and none is the root; set %s in the file", what, len(loops),
-			field)
+		return none, fmt.Errorf("%s given, but there are %d loops and none is the root; set %s of a loop in the file, and "+
+			"give the file to a run that has begun with refrain resume RUN --definition FILE", what, len(loops), field)
 	}
 	l := *loops[0].Loop
 	if n := given.MaxIterations; n != nil {

@@ -61,9 +61,13 @@ func (f *follower) over(err error) error {
 		return fmt.Errorf("%w: %s; to continue from an iteration, with another definition if you like: "+
 			"refrain fork %s --run --at-iteration N --definition FILE", err, run.Stop, f.req.Session)
 	default:
-		if what, flag := raiseFlag(&loop.StopRecord{Reason: loop.StopReason(run.Stop)}); flag != "" {
+		switch what, flag := raiseFlag(&loop.StopRecord{Reason: loop.StopReason(run.Stop)}); {
+		case what == "":
+		case f.def.Allows(definition.Limits{MaxIterations: new(uint(1))}) != nil: // no flag says which loop it is for
+			return fmt.Errorf("%w: %s; give the loop %s in the file, with --definition FILE", err, run.Stop, what)
+		case flag != "":
 			return fmt.Errorf("%w: %s; give the loop %s with %s", err, run.Stop, what, flag)
-		} else if what != "" {
+		default:
 			return fmt.Errorf("%w: %s; give the loop %s", err, run.Stop, what)
 		}
 	}
