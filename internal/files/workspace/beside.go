@@ -67,7 +67,7 @@ func (t *Tree) copyOf(ctx context.Context, of *Tree) error {
 	if err := removeAll(t.Dir()); err != nil {
 		return fmt.Errorf("delete an incomplete tree: %w", err)
 	}
-	if err := t.copyNotes(of.room, "from", folderNote, "head", "dirty", "exclude"); err != nil {
+	if err := t.copyNotes(of.room, "from", folderNote, "head", "dirty", commitNote, "exclude"); err != nil {
 		return fmt.Errorf("copy a tree: %w", err)
 	}
 	if err := os.Mkdir(t.Dir(), 0o700); err != nil {

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // Open returns the tree of a run. If the run has no tree yet, Open copies the files of From and runs the setup.
@@ -121,6 +120,9 @@ func (t *Tree) open(ctx context.Context, bin, store string) error {
 	}
 	if base != "" && start != "" {
 		t.base, t.start = Hash(base), Hash(start)
+		if err := t.keepOldHead(ctx); err != nil {
+			return err
+		}
 		if err := t.keepIgnored(ctx, t.start, false); err != nil || !t.empty {
 			return err
 		}
@@ -154,7 +156,7 @@ func err0(_ []byte, err error) string {
 	return err.Error()
 }
 
-// prepareStore creates the store if it is missing, and lets the store read the objects of the origin.
+// prepareStore creates the store if it is missing. A store reads no objects of other repositories.
 func (t *Tree) prepareStore(ctx context.Context, format string) error {
 	lock, err := lockFile(ctx, filepath.Join(filepath.Dir(t.store), "lock"))
 	if err != nil {
@@ -172,22 +174,7 @@ func (t *Tree) prepareStore(ctx context.Context, format string) error {
 			return fmt.Errorf("prepare the store: %w", err)
 		}
 	}
-	if !t.repo {
-		return nil
-	}
-	objects, err := t.userPath(ctx, "objects")
-	if err != nil {
-		return err
-	}
-	name := filepath.Join(t.store, "objects", "info", "alternates")
-	known, err := os.ReadFile(name)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("prepare the store: %w", err)
-	}
-	if slices.Contains(strings.Split(string(known), "\n"), objects) {
-		return nil
-	}
-	return writeFile(name, append(known, objects+"\n"...))
+	return t.dissociate(ctx)
 }
 
 // writeFile writes a complete file or leaves the old one.
@@ -271,6 +258,9 @@ func (t *Tree) create(ctx context.Context) error {
 		if err := t.noteHead(ctx); err != nil {
 			return err
 		}
+		if err := t.keepHead(ctx); err != nil {
+			return err
+		}
 	}
 	fill := t.copyDirty
 	if t.cfg.Base == Head {
@@ -321,8 +311,18 @@ func (t *Tree) noteOwner() error {
 // fork copies the start and the base from the run that this run is a fork of.
 func (t *Tree) fork(ctx context.Context) error {
 	of := refName(t.cfg.ForkOf)
-	if err := t.copyNotes(filepath.Join(filepath.Dir(t.room), of), "head", "dirty"); err != nil {
+	if err := os.Remove(filepath.Join(t.room, commitNote)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("fork the workspace: %w", err)
+	}
+	if err := t.copyNotes(filepath.Join(filepath.Dir(t.room), of), "head", "dirty", commitNote); err != nil {
+		return fmt.Errorf("fork the workspace: %w", err)
+	}
+	head, err := t.git.object(ctx, headRef(of))
+	if err == nil && head != "" {
+		_, err = t.git.run(ctx, "update-ref", headRef(t.name), head)
+	}
+	if err != nil {
+		return err
 	}
 	for _, name := range []string{"base", "start"} { // start marks the tree as complete
 		h, err := t.git.object(ctx, "refs/refrain/"+of+"/"+name)
@@ -363,7 +363,7 @@ func (t *Tree) copyNotes(room string, names ...string) error {
 func (t *Tree) makeOwnRepository(ctx context.Context, work string) error {
 	dir := filepath.Join(work, ".git")
 	if info, err := os.Lstat(dir); err == nil && info.IsDir() {
-		return nil
+		return t.cutHistory(ctx, work)
 	} else if err == nil {
 		if err := os.Remove(dir); err != nil { // a link, perhaps to another repository
 			return fmt.Errorf("make the repository of the tree: %w", err)
@@ -378,8 +378,8 @@ func (t *Tree) makeOwnRepository(ctx context.Context, work string) error {
 	if _, err := g.run(ctx, "init", "--quiet", "--template=", "--initial-branch=work", "--object-format="+format, "."); err != nil {
 		return err
 	}
-	objects := filepath.Join(t.store, "objects") + "\n"
-	if err := writeFile(filepath.Join(dir, "objects", "info", "alternates"), []byte(objects)); err != nil {
+	objects, alternates := filepath.Join(t.store, "objects")+"\n", filepath.Join(dir, "objects", "info", "alternates")
+	if err := writeFile(alternates, []byte(objects)); err != nil {
 		return err
 	}
 	if text, err := os.ReadFile(filepath.Join(t.room, "exclude")); err == nil {
@@ -391,6 +391,25 @@ func (t *Tree) makeOwnRepository(ctx context.Context, work string) error {
 	commit := ""
 	if t.repo && t.prefix == "" {
 		if commit, err = t.head(); err != nil {
+			return err
+		}
+		text, err := t.commit()
+		if err == nil && text != nil {
+			_, err = g.feed1(ctx, text, "hash-object", "-t", "commit", "-w", "--stdin")
+		}
+		if err == nil {
+			err = t.cutHistory(ctx, work)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if t.repo { // for the history; git would store no commit that it finds there
+		users, err := t.userPath(ctx, "objects")
+		if err == nil {
+			err = writeFile(alternates, []byte(objects+users+"\n"))
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -199,7 +199,8 @@ type Taking string
 const (
 	// Merge is used if all files were committed when the run began.
 	Merge Taking = "merge"
-	// CherryPick skips the commit of the uncommitted files, because git merge would refuse to overwrite those files.
+	// CherryPick skips the commit of the uncommitted files, because git merge would refuse to overwrite those files. It also skips
+	// the commit in place of one that git gc has deleted.
 	CherryPick Taking = "cherry-pick"
 	// ApplyDiff changes only the files, because the result changes files that are not committed, or because the index has changes.
 	ApplyDiff Taking = "apply"
@@ -208,8 +209,11 @@ const (
 // Taking returns the git command that brings the result of [Tree.Branch] into the user's files.
 func (t *Tree) Taking(ctx context.Context, h Hash) (Taking, error) {
 	dirty, err := t.dirty()
-	if err != nil || len(dirty) == 0 {
+	if err != nil {
 		return Merge, err
+	}
+	if len(dirty) == 0 {
+		return t.takingClean(ctx)
 	}
 	head, err := t.head()
 	if err != nil || head == "" {
@@ -230,6 +234,19 @@ func (t *Tree) Taking(ctx context.Context, h Hash) (Taking, error) {
 		return "", err
 	}
 	return CherryPick, nil
+}
+
+// takingClean does what Taking does if all files were committed.
+func (t *Tree) takingClean(ctx context.Context) (Taking, error) {
+	head, err := t.head()
+	if err != nil || head == "" {
+		return Merge, err
+	}
+	missing, err := t.user.lacks(ctx, []byte(head+"\n"))
+	if len(missing) > 0 {
+		return CherryPick, err
+	}
+	return Merge, err
 }
 
 // CheckBranch returns an error if [Tree.Branch] could not create a branch for the tree of cfg now, so that a run does
@@ -276,11 +293,11 @@ func (t *Tree) branch(ctx context.Context, r Delivery) (d Delivered, err error) 
 	if err := t.git.known(ctx, r.Tree); err != nil {
 		return d, err
 	}
-	parent, err := t.head()
+	c := committing(ctx, g)
+	parent, err := t.parent(ctx, c)
 	if err != nil {
 		return d, err
 	}
-	c := committing(ctx, g)
 	tree, err := t.committed(ctx, g, parent)
 	if err != nil {
 		return d, err

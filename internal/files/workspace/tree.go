@@ -205,7 +205,7 @@ func Remove(ctx context.Context, store, run string) error {
 		if err != nil {
 			return fmt.Errorf("remove the files of run %q: %w", run, err)
 		}
-		refs, err := g.run(ctx, "for-each-ref", "--format=delete %(refname)", "refs/refrain/"+refName(run)+"/", protectedRefs(refName(run)))
+		refs, err := g.run(ctx, "for-each-ref", "--format=delete %(refname)", "refs/refrain/"+refName(run)+"/", protectedRefs(refName(run)), headRef(refName(run)))
 		if err != nil {
 			return fmt.Errorf("remove the files of run %q: %w", run, err)
 		}
@@ -216,6 +216,9 @@ func Remove(ctx context.Context, store, run string) error {
 			return fmt.Errorf("remove the files of run %q: %w", run, err)
 		}
 		if _, err := g.run(ctx, "prune", "--expire=1.hour.ago"); err != nil {
+			return fmt.Errorf("remove the files of run %q: %w", run, err)
+		}
+		if err := g.repack(ctx); err != nil {
 			return fmt.Errorf("remove the files of run %q: %w", run, err)
 		}
 	}
