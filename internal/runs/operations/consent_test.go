@@ -49,6 +49,9 @@ func TestAnAgentContinuesOnlyWhatWasThere(t *testing.T) {
 			t.Fatalf("run %s: %s, %v", id, run.Status, err)
 		}
 	}
+	answer := func(by context.Context, id string) error {
+		return r.Answer(by, id, &AnswerRequest{Value: []byte(`"this"`)})
+	}
 	refused := func(err error) {
 		t.Helper()
 		if e, ok := errors.AsType[*NotAcceptedError](err); !ok || len(e.Starts) == 0 {
@@ -64,6 +67,7 @@ func TestAnAgentContinuesOnlyWhatWasThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	began := started
 	p, err := program.Decode(started)
 	if err != nil {
 		t.Fatal(err)
@@ -82,15 +86,50 @@ func TestAnAgentContinuesOnlyWhatWasThere(t *testing.T) {
 	}
 	refused(r.Resume(agent, other, &ResumeRequest{})) // the folder does not have its definition
 
+	// What the log of a run says beside its definition is no more accepted than another definition.
+	elsewhere := func(name string, change func(*program.Program)) string {
+		t.Helper()
+		p, err := program.Decode(began)
+		if err != nil {
+			t.Fatal(err)
+		}
+		def, err := p.DefinitionFor(&r.Code)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(p)
+		started, err := p.Started(def)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := r.Supervisor.Submit(person, supervisor.Request{SessionID: name, Started: started,
+			Message: genai.NewContentFromText("go", genai.RoleUser)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	refused(r.Resume(agent, elsewhere("permissions", func(p *program.Program) { p.Permissions = "all" }), &ResumeRequest{}))
+	imported := elsewhere("of_elsewhere", func(*program.Program) {})
+	log, err := r.Session(person, imported)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ev, err := session.NewRunEvent(*session.RunOf(log), "refrain import", mark.KindRunPaused, mark.RunPaused{By: "refrain import"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Service.AppendEvent(person, log, ev); err != nil {
+		t.Fatal(err)
+	}
+	refused(r.Resume(agent, imported, &ResumeRequest{}))
+
 	fork := &ForkRequest{Iteration: new(0), Resume: true}
 	id, err := r.Fork(agent, req.ID, fork)
 	if err != nil {
 		t.Fatal(err)
 	}
 	waits(id)
-	answer := func(by context.Context, id string) error {
-		return r.Answer(by, id, &AnswerRequest{Value: []byte(`"this"`)})
-	}
 	write("step.sh", "touch ran")
 	_, err = r.Fork(agent, req.ID, fork)
 	refused(err)
@@ -100,7 +139,7 @@ func TestAnAgentContinuesOnlyWhatWasThere(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "ran")); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("a program has run: %v", err)
 	}
-	if all, err := r.Sessions(person); err != nil || len(all) != 3 { // no fork that was refused
+	if all, err := r.Sessions(person); err != nil || len(all) != 5 { // no fork that was refused
 		t.Errorf("%d runs, %v", len(all), err)
 	}
 	if err := answer(person, id); err != nil {

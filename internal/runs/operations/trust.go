@@ -6,6 +6,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -19,6 +22,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
 	"github.com/refrain-dev/refrain/internal/process/child"
 	"github.com/refrain-dev/refrain/internal/process/credential"
 	"github.com/refrain-dev/refrain/internal/process/shellword"
@@ -131,6 +135,12 @@ func (r *Runs) accepted(ctx context.Context, p *program.Program, def *definition
 		return nil
 	}
 	hash := p.Hash(def, p.Root)
+	if run != "" {
+		var err error
+		if hash, err = r.continuedHash(ctx, hash, p, run); err != nil {
+			return err
+		}
+	}
 	r.consent.Lock()
 	known := r.known[hash]
 	r.consent.Unlock()
@@ -151,6 +161,26 @@ func (r *Runs) accepted(ctx context.Context, p *program.Program, def *definition
 		"it has %s, and it or a file that its programs name is not what the server found when it started; ask the user to look at it, and to %s",
 		what, remedy)
 	return e
+}
+
+// continuedHash returns the hash of what a run does that goes on. It is hash, that of its definition, unless the log of the run says
+// more than a person accepts with the definition: that it was imported, other permissions of coding agents, outcomes in place of
+// steps, another model or another folder.
+func (r *Runs) continuedHash(ctx context.Context, hash string, p *program.Program, run string) (string, error) {
+	view, err := r.Brief(ctx, run, 0)
+	if err != nil {
+		return "", err
+	}
+	imported := runlog.IsImported(view)
+	if !imported && p.Permissions == "" && p.Model == "" && len(p.Replace) == 0 && filepath.Clean(p.Root) == filepath.Clean(r.Dir) {
+		return hash, nil
+	}
+	more, err := json.Marshal([]any{hash, run, imported, p.Permissions, p.Model, p.Replace, p.Root})
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(more)
+	return hex.EncodeToString(sum[:]), nil
 }
 
 // Accepted returns a [*NotAcceptedError] if the caller is an agent that cannot continue a run as it is without a person's consent.
