@@ -23,8 +23,8 @@ type Result struct {
 	// Best is the best iteration of the loop; nil if no iteration has ended, or if the agent has no loop.
 	Best *Best
 	// Stop says why the loop has stopped: its Reason is a limit, a target, a failure or another one. It is nil if
-	// the agent has no loop. Of several loops in a row it is the record of the last one, of loops that have raced that
-	// of the winner.
+	// the agent has no loop. Of several loops in a row it is the record of the last one. Of loops that
+	// raced it is the record of the winner.
 	Stop *loop.StopRecord
 	// Usage is the usage of all model calls of the run, also before it was resumed.
 	Usage budget.Usage

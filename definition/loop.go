@@ -202,6 +202,7 @@ func (b *builder) loop(a *Agent, cb around) (agent.Agent, error) {
 	cfg := loopagent.Config{
 		AgentConfig: base, Plan: b.as(a).Plan(),
 		Goal: l.Goal, Instructions: l.Instructions, Result: cmp.Or(l.Result, b.subjects[a]), OutputKey: outputKey(a), KeepStates: b.kept[a],
+		Scorers: a.scoringAgents(),
 	}
 	if b.files != nil && a.hasCommand() {
 		cfg.HandBack = []string{a.workspaceKey()}

@@ -33,6 +33,28 @@ func (a *Agent) withBaseline(s *loop.Score) *loop.Score {
 	return &own
 }
 
+// scoringAgents returns the names of the agents in a loop that write what its score is read from; none if all agents with a prompt do.
+func (a *Agent) scoringAgents() (names []string) {
+	if a.Loop.Score == nil {
+		return nil
+	}
+	keys := scoreKeys(a.Loop.Score)
+	others := false
+	for sub := range a.All {
+		switch {
+		case sub == a:
+		case slices.ContainsFunc(sub.writes(), func(key string) bool { return slices.Contains(keys, key) }):
+			names = append(names, sub.Name)
+		default:
+			others = others || sub.Type == TypeLLM || sub.Type == TypeCLI
+		}
+	}
+	if !others {
+		return nil
+	}
+	return names
+}
+
 // scorers returns the steps of a loop that write what its score is read from. measured reports that all of them are
 // commands, and that another command works before them.
 func (a *Agent) scorers(s *loop.Score) (names []string, measured bool) {

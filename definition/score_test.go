@@ -3,11 +3,16 @@
 package definition_test
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/model/scripted"
 )
 
 // LOOP 12, 34: check warns where a number has to be found in a model's words, and of a
@@ -73,6 +78,26 @@ func TestDimensionTargetWithoutDimensions(t *testing.T) {
 		}
 		if tt.want == "" && said.String() != "" || !strings.Contains(said.String(), tt.want) || (tt.want == perhaps) != (err == nil) && tt.want != "" {
 			t.Errorf("%s, %s: %q (%v), want %q", tt.score, tt.step, said.String(), err, tt.want)
+		}
+	}
+}
+
+// The agents that write the score are known to the loop, unless nobody else has a prompt.
+func TestAgentsThatGiveTheScore(t *testing.T) {
+	for text, want := range map[string][]string{
+		"  - {name: writer, instructions: Write., output_key: draft}\n  - {name: critic, instructions: Judge., output_key: mark}\n": {"critic"},
+		"  - {name: writer, instructions: Write and mark., output_key: mark}\n":                                                     nil,
+		"  - {name: both, type: sequential, sub_agents: [{name: writer, instructions: W., output_key: draft}, " +
+			"{name: critic, instructions: J., output_key: mark}]}\n": {"critic"},
+	} {
+		d := parse(t, "name: tune\nmax_iterations: 3\nmodel: scripted/script.yaml\nscore: {key: mark}\nsub_agents:\n"+text)
+		root, err := d.Build(t.Context(), definition.BuildConfig{Model: func(context.Context, string) (model.LLM, error) { return scripted.New(scripted.Script{}) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, ok := root.(*loopagent.Agent)
+		if !ok || !slices.Equal(l.Config().Scorers, want) {
+			t.Errorf("%s: %T %v", text, root, l.Config().Scorers)
 		}
 	}
 }

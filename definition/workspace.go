@@ -271,7 +271,7 @@ var workRows = []row[runfiles.Work]{
 	field("changes", "required fails the step if it leaves the files of the workspace as they were", oneWord(runfiles.Required), func(w *runfiles.Work) *string { return &w.Changes }),
 	field("commit", "state key, or KEY.FIELD, of the message for a commit of the files after the step; no commit while the key has no value", aText, func(w *runfiles.Work) *string { return &w.Commit }),
 	field("restore",
-		"state key, or KEY.FIELD, of the hash of earlier files with which the step begins, such as a workspace.tree of before, or start; while the key has no value, it begins with those of the state",
+		"state key, or KEY.FIELD, of the files with which the step begins: the value that workspace.tree had earlier, or the word start; without a value the step begins with the present files",
 		aText, func(w *runfiles.Work) *string { return &w.Restore }),
 }
 

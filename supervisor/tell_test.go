@@ -27,7 +27,7 @@ func (h *hearing) step(t testing.TB, w *world, name string) agent.Agent {
 	inner := w.step(t, name)
 	return custom(t, name, func(ctx agent.InvocationContext, yield yield) {
 		h.mu.Lock()
-		if text := drive.At(ctx).Loop().HintText(); text != "" {
+		if text := drive.At(ctx).Loop().HintText(ctx.Agent().Name()); text != "" {
 			h.heard[drive.At(ctx).Address()] = strings.TrimPrefix(text, "A person says for this iteration:\n")
 		}
 		h.mu.Unlock()

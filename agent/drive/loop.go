@@ -54,10 +54,12 @@ type Loop struct {
 	// Sample identifies the answer that the running step gives as a judge. It is nil if the step is no judge, or is a
 	// judge that is asked once.
 	Sample *Sample
-	// Hints are what people have told the run for this iteration. Scores is true while the running step gives the score, whose
-	// agents get no hints: scores would not compare.
-	Hints  []mark.Hint
-	Scores bool
+	// Hints are what people have told the run for this iteration.
+	Hints []mark.Hint
+	// Scores is true while the running step gives the score, and Scorers names further agents that write it. None of them gets
+	// hints, because scores would not compare.
+	Scores  bool
+	Scorers []string
 	// Refusal returns why the agent at an address may not leave the loop, or "" if it may. A
 	// nil function lets every agent leave.
 	Refusal func(at session.Address) string
@@ -105,13 +107,26 @@ func (l *Loop) SettingsOf(agent string) (s Settings) {
 	return s
 }
 
-// HintText returns the hints for an agent in the loop, of all loops around it, as a paragraph of its prompt; "" without hints.
-func (l *Loop) HintText() string {
+// GivesScore reports whether an agent in the loop, or the loop itself, belongs to a step that gives the score of a loop around it.
+// Such an agent gets no hints.
+func (l *Loop) GivesScore(agent string) bool {
+	for ; l != nil; l = l.Outer {
+		if l.Scores || slices.Contains(l.Scorers, agent) {
+			return true
+		}
+		agent = l.Name
+	}
+	return false
+}
+
+// HintText returns the hints for an agent in the loop, of all loops around it, as a paragraph of its prompt; "" without hints, and for
+// an agent that gives a score.
+func (l *Loop) HintText(agent string) string {
+	if l.GivesScore(agent) {
+		return ""
+	}
 	var texts []string
 	for ; l != nil; l = l.Outer {
-		if l.Scores {
-			return ""
-		}
 		for i := len(l.Hints) - 1; i >= 0; i-- {
 			texts = append(texts, l.Hints[i].Text)
 		}

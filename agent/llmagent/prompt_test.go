@@ -104,6 +104,19 @@ func TestLoopInPrompt(t *testing.T) {
 // What people tell a run is at the end of the instruction of the next iteration's agents, also of those in loops inside it, and not of
 // those that give the score.
 func TestHintsInPrompt(t *testing.T) {
+	for name, cfg := range map[string]loopagent.Config{
+		"a scorer of the plan": {Score: &loop.Score{Key: "score", Scorers: []string{"judge"}}},
+		"a judge":              {Score: &loop.Score{Key: "score", Judge: &loop.Judge{Step: "judge"}}},
+		"an agent that writes": {Score: &loop.Score{Key: "score"}, Scorers: []string{"judge"}},
+	} {
+		t.Run(name, func(t *testing.T) { hintsInPrompt(t, cfg, false) })
+	}
+	// A jury in a loop of its own leaves the hint to the next iteration of the loop around it.
+	jury := loopagent.Config{Score: &loop.Score{Key: "score", Judge: &loop.Judge{Step: "jury"}}}
+	t.Run("a jury", func(t *testing.T) { hintsInPrompt(t, jury, true) })
+}
+
+func hintsInPrompt(t *testing.T, cfg loopagent.Config, nested bool) {
 	hints := new(agent.Hints)
 	rec := record(script(t, says("x"), says("1"), says("y"), says("2"), says("z"), says("3")))
 	first := true
@@ -119,8 +132,15 @@ func TestHintsInPrompt(t *testing.T) {
 		}}})
 	inner := newLoop(t, loopagent.Config{MaxIterations: 1}, tells)
 	judge := newAgent(t, llmagent.Config{Name: "judge", Model: rec, OutputKey: "score"})
-	outer, err := loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: "book", SubAgents: []agent.Agent{inner, judge}}, MaxIterations: 3,
-		Score: &loop.Score{Key: "score", Scorers: []string{"judge"}}})
+	if nested {
+		var err error
+		judge, err = loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: "jury", SubAgents: []agent.Agent{judge}}, MaxIterations: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg.AgentConfig, cfg.MaxIterations = agent.Config{Name: "book", SubAgents: []agent.Agent{inner, judge}}, 3
+	outer, err := loopagent.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

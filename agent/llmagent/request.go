@@ -161,7 +161,7 @@ func (a *Agent) systemInstruction(ctx agent.Context, all *texts) (told *genai.Co
 		all.add(text, len(text))
 	}
 	all.add(a.identity, len(a.identity))
-	if text := drive.At(ctx).Loop().HintText(); text != "" {
+	if text := drive.At(ctx).Loop().HintText(a.Name()); text != "" {
 		all.add(text, len(text))
 	}
 	return told, nil

@@ -360,7 +360,7 @@ func (a *CommandAgent) process(ctx agent.InvocationContext, lookup func(string) 
 	if p.Stdin, err = requesttemplate.Fill(a.input(), a.stdin, f.lookup); err != nil {
 		return nil, err
 	}
-	if text := drive.At(ctx).Loop().HintText(); text != "" && a.cfg.CLI != nil {
+	if text := drive.At(ctx).Loop().HintText(a.Name()); text != "" && a.cfg.CLI != nil {
 		p.Stdin = strings.TrimRight(p.Stdin, "\n") + "\n\n" + text + "\n"
 	}
 	if p.Dir, err = f.fill("Dir", a.dir, folder, false); err != nil {

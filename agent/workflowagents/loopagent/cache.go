@@ -73,7 +73,7 @@ func (r *run) setCacheKey(d *loop.Decision) *Cache {
 		if l := r.loop.Leg; l != nil && l.Settings != (drive.Settings{}) { // other settings can give another answer
 			c.key = strings.Join([]string{l.Model, l.Thinking, l.Instructions, key}, "\x00")
 		}
-		if text := r.loop.HintText(); text != "" {
+		if text := r.loop.HintText(r.plan.Steps[d.Step].Name); text != "" {
 			c.key = text + "\x00" + c.key
 		}
 	}

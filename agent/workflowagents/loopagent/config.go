@@ -97,6 +97,9 @@ type Config struct {
 	// iteration is its last output. The outputs of steps that only judge do not count. Nor do those of steps that may
 	// exit, if other steps may not.
 	Result string
+	// Scorers names agents in the loop that write the score, besides the judge and the scorers of the plan. What people tell the run
+	// does not reach their prompts, because scores would not compare.
+	Scorers []string
 	// HandBack names state keys that belong to the result. When the loop ends, each of them gets the value that
 	// it had at the end of the result's iteration, unless that iteration was undone. If there are scores, a
 	// finalizer begins with the values of the best iteration, and may change them.

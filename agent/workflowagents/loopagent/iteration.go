@@ -50,7 +50,7 @@ func (r *run) takeHints(n int) bool {
 			return r.mark(mark.KindHinted, was, nil)
 		}
 	}
-	if r.place.IsReplay() {
+	if r.place.IsReplay() || r.loop.Outer.GivesScore(r.Name()) { // the loop around it takes them, for agents that get them
 		return true
 	}
 	if r.loop.Hints = r.ctx.RunConfig().Hints.Take(r.ctx.Branch()); r.loop.Hints == nil || !r.mode.durable {

@@ -143,7 +143,7 @@ func (a *Agent) begin(ctx agent.InvocationContext, yield func(*session.Event, er
 		loop: &drive.Loop{
 			Name: a.Name(), Address: here, MaxIterations: a.plan.MaxIterations,
 			StateLimit: a.plan.StateLimit, Outer: place.Loop(),
-			Goal: a.cfg.Goal, Instructions: a.cfg.Instructions,
+			Goal: a.cfg.Goal, Instructions: a.cfg.Instructions, Scorers: a.cfg.Scorers,
 			Refusal: func(at session.Address) string { return a.refusal(here, at) },
 		},
 	}

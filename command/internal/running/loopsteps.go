@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -94,6 +95,9 @@ func notesIn(name string, before []byte) ([]byte, error) {
 	info, err := root.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && len(before) > 0:
+		if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return nil, err
+		}
 		return before, root.WriteFile(name, before, 0o644)
 	case err != nil || !info.Mode().IsRegular():
 		return nil, nil
@@ -109,7 +113,9 @@ func notesIn(name string, before []byte) ([]byte, error) {
 		return nil, fmt.Errorf("read the notes: %w", err)
 	}
 	if from > 0 {
-		_, text, _ = bytes.Cut(text, []byte("\n"))
+		if _, rest, found := bytes.Cut(text, []byte("\n")); found {
+			text = rest
+		}
 		text = append([]byte("(Its beginning is left out, because it is long. Shorten it.)\n"), text...)
 	}
 	return bytes.ToValidUTF8(text, []byte("\uFFFD")), nil

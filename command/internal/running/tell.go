@@ -55,7 +55,7 @@ from stdin.`,
 			case err != nil:
 				return term.Failure(err)
 			case driven:
-				fmt.Fprintf(e.Stderr, "run %s: its next iteration gets the text\n", id)
+				fmt.Fprintf(e.Stderr, "run %s: its next iteration gets the text, if it has one\n", id)
 			default:
 				fmt.Fprintf(e.Stderr, "run %s: no process drives it, so it gets the text when it is resumed\n%s\n", id,
 					runstore.HowToResumeIn(cmd.Context(), s.Service, id))

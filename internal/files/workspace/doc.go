@@ -20,8 +20,8 @@
 //	salvaged, err := t.Restore(ctx, good)
 //
 // The package runs the git binary, version 2.36 or newer, with a store of its own: a bare repository
-// that gets the files of the last commit when the tree is made, and needs nothing of the user's repository from then on, so that git gc
-// may run there. It writes no objects there until the result goes back. Git runs with a fixed
+// that gets the files of the last commit when the tree is made, and needs no object of the user's repository from then on, so that git
+// gc may run there. It writes no objects there until the result goes back. Git runs with a fixed
 // configuration and fixed attributes: no hooks, filters, line end conversion or file system monitor, so
 // that a program that edits .gitattributes or a git configuration in the tree has no code run here. In the
 // user's repository git starts no program that its configuration names, except the filters of [Config].Filters.

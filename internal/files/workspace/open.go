@@ -134,7 +134,7 @@ func (t *Tree) open(ctx context.Context, bin, store string) error {
 // removeLocks deletes the locks of refs that a killed process left. The lock of the tree keeps other processes away from the refs.
 func (t *Tree) removeLocks() {
 	locks, _ := filepath.Glob(filepath.Join(t.store, "refs", "refrain", t.name, "*.lock"))
-	for _, name := range locks {
+	for _, name := range append(locks, filepath.Join(t.store, filepath.FromSlash(headRef(t.name))+".lock")) {
 		os.Remove(name)
 	}
 }

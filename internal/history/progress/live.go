@@ -357,7 +357,7 @@ func (l *Live) finish(s *Step, ev *session.Event, now time.Duration) {
 		s.Cached = o.Cached
 		l.outcome(ev.Address, &o, fin.Canceled)
 	}
-	used(&s.own, recordedUsage(fin.Usage))
+	addUsage(&s.own, recordedUsage(fin.Usage))
 	s.live = nil
 }
 

@@ -35,7 +35,7 @@ func (l *Live) hear(ev *session.Event) {
 	}
 	if ev.UsageMetadata != nil {
 		u := model.Used(ev.UsageMetadata)
-		used(&s.live, Usage{Calls: 1, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
+		addUsage(&s.live, Usage{Calls: 1, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
 			CachedTokens: u.CachedTokens, CacheWriteTokens: u.CacheWriteTokens, CacheWrite1hTokens: u.CacheWrite1hTokens})
 	}
 	s.Doing, s.Line = "", ""

@@ -35,7 +35,7 @@ type Summary struct {
 	// After a race both are the winner's.
 	Iteration int      `json:"iteration,omitempty"`
 	Score     *float64 `json:"score,omitempty"`
-	// Stop is why the last outermost loop stopped, of loops that have raced the winner; nil if it has not.
+	// Stop is why the last outermost loop stopped; nil if none has. Of loops that raced it is the winner that counts.
 	Stop *loop.StopRecord `json:"stop,omitempty"`
 	// Error is why the run failed or was canceled; Paused says why and by whom the run was paused,
 	// and is empty for a run that waits.
@@ -179,8 +179,9 @@ func (s *Summary) decided(ev *session.Event) {
 	}
 	s.Stop, s.Iteration, s.Score = nil, won.Iterations, won.Score
 	if !d.Continues {
-		s.Stop = s.stops.Last()
-		s.Iteration = s.Stop.Iteration
+		if s.Stop = s.stops.Last(); s.Stop != nil {
+			s.Iteration = s.Stop.Iteration
+		}
 	}
 }
 

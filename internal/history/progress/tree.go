@@ -90,8 +90,8 @@ type Step struct {
 	open *[]mark.Question // that it has asked, and that have no answer
 }
 
-// used adds v to a usage that may be nil.
-func used(u **Usage, v Usage) {
+// addUsage adds v to a usage that may be nil.
+func addUsage(u **Usage, v Usage) {
 	if v == (Usage{}) {
 		return
 	}
@@ -101,8 +101,8 @@ func used(u **Usage, v Usage) {
 	(*u).Add(v)
 }
 
-// of returns the usage; a nil one is zero.
-func (u *Usage) of() Usage {
+// value returns the usage; a nil one is zero.
+func (u *Usage) value() Usage {
 	if u == nil {
 		return Usage{}
 	}
@@ -207,14 +207,14 @@ func (s *Step) Children() iter.Seq[*Step] {
 
 // Usage returns what the model calls of the step and of those below it used.
 func (s *Step) Usage() Usage {
-	u := s.own.of()
+	u := s.own.value()
 	if s.Status != StatusRunning {
 		if u.Unknown && u.Cost == 0 { // its mark has no part of the cost, but those below may
 			u.Cost += s.below().Cost
 		}
 		return u
 	}
-	u.Add(s.live.of())
+	u.Add(s.live.value())
 	u.Add(s.below())
 	return u
 }

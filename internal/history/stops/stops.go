@@ -79,7 +79,7 @@ func (f *Fold) Lost(at session.Address) bool {
 	for race, winner := range f.races {
 		if rest, in := strings.CutPrefix(string(at), string(race)+"/"); in {
 			name, _, _ := strings.Cut(rest, "/")
-			if session.Address(name).Place() != session.Address(winner) {
+			if session.Address(name).Place() != session.Address(winner).Place() {
 				return true
 			}
 		}
