@@ -100,7 +100,7 @@ func parse(data []byte) (r evalSetResult, err error) {
 func TestWrite(t *testing.T) {
 	set, err := cases.Read(fstest.MapFS{"dice.evalset.json": {Data: []byte(`[{"name": "roll", "data": [
 		{"query": "Roll a die", "expected_tool_use": [{"tool_name": "roll", "tool_input": {"sides": 6}}], "reference": "It shows 4."},
-		{"query": "Again", "reference": "It shows 2."}]}]`)}}, "dice.evalset.json")
+		{"query": "Again", "reference": "It shows 2."}]}]`)}}, "dice.evalset.json", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestWrite(t *testing.T) {
 func TestStatusOfATurn(t *testing.T) {
 	set, err := cases.Read(fstest.MapFS{"a.yaml": {Data: []byte(`
 checks: [{equals: , not: true}, {rouge1: 0.7500000000001}]
-cases: [{id: a, input: a, expected: the flight is booked}]`)}}, "a.yaml")
+cases: [{id: a, input: a, expected: the flight is booked}]`)}}, "a.yaml", "")
 	if err != nil {
 		t.Fatal(err)
 	}

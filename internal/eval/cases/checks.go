@@ -94,7 +94,7 @@ func (r *reader) checkFields(n *source.Node, what string, s *check.Spec, at map[
 		r.report(n, definition.CodeMissing, "a check needs its kind").Hint = "there are " + strings.Join(kinds, ", ")
 		return false
 	}
-	of = append(fields{{string(s.Kind), func(n *source.Node) { r.checkValue(n, what, s) }}}, of...)
+	of = append(fields{{string(s.Kind), func(n *source.Node) { r.checkValue(n, s) }}}, of...)
 	if s.Kind == check.Calls {
 		of = append(of, fields{
 			{"args", func(n *source.Node) { s.IgnoreArgs = !r.boolean(n, "args") }},
@@ -134,7 +134,7 @@ func (r *reader) least(n *source.Node, what string) float64 {
 }
 
 // checkValue reads the value of a check's kind.
-func (r *reader) checkValue(n *source.Node, what string, s *check.Spec) {
+func (r *reader) checkValue(n *source.Node, s *check.Spec) {
 	kind := string(s.Kind)
 	switch s.Kind {
 	case check.Equals, check.Contains, check.Matches:

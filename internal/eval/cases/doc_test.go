@@ -28,7 +28,7 @@ func TestManual(t *testing.T) {
 			continue
 		}
 		found++
-		set, err := cases.Read(files("doc.yaml", block[1]), "doc.yaml")
+		set, err := cases.Read(files("doc.yaml", block[1]), "doc.yaml", "")
 		if err != nil {
 			t.Errorf("%v\n%s", err, block[1])
 		} else if _, err := set.Grader(); err != nil {

@@ -145,7 +145,7 @@ func FuzzRead(f *testing.F) {
 		}
 		fsys := fstest.MapFS{"test_config.json": {Data: []byte(other)}, "b.csv": {Data: []byte(other)}, "b.jsonl": {Data: []byte(other)}}
 		fsys[name] = &fstest.MapFile{Data: []byte(text)}
-		set, err := cases.Read(fsys, name)
+		set, err := cases.Read(fsys, name, "")
 		if err != nil {
 			return
 		}

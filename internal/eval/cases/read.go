@@ -37,16 +37,13 @@ func Open(name string) (*Set, error) {
 		return nil, err
 	}
 	defer root.Close()
-	return read(root.FS(), filepath.Base(name), dir)
+	return Read(root.FS(), filepath.Base(name), dir)
 }
 
 // Read reads a file of cases of a file system, which should not lead outside its root, such as that of [os.Root]. The
 // ending of the name decides between CSV (.csv), JSON Lines (.jsonl) and YAML or JSON. The error is
-// [definition.Problems], in the order of the file.
-func Read(fsys fs.FS, name string) (*Set, error) { return read(fsys, name, "") }
-
-// read reads a file. People see its name below the folder dir.
-func read(fsys fs.FS, name, dir string) (*Set, error) {
+// [definition.Problems], in the order of the file, and names files below the folder dir.
+func Read(fsys fs.FS, name, dir string) (*Set, error) {
 	f := &file{fsys: fsys, dir: dir, at: make(map[string]place), references: make(map[*string]reference),
 		set: &Set{Repeat: DefaultRepeat, Parallel: DefaultParallel, Seed: DefaultSeed, Decide: check.Measures[0]}}
 	f.set.Name = strings.TrimSuffix(path.Base(name), path.Ext(name))

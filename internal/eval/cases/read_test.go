@@ -36,7 +36,7 @@ func files(pairs ...string) fstest.MapFS {
 // read reads the first of some files.
 func read(t *testing.T, pairs ...string) *cases.Set {
 	t.Helper()
-	set, err := cases.Read(files(pairs...), pairs[0])
+	set, err := cases.Read(files(pairs...), pairs[0], "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func read(t *testing.T, pairs ...string) *cases.Set {
 // problems returns what is wrong with the first of some files, for people.
 func problems(t *testing.T, pairs ...string) string {
 	t.Helper()
-	_, err := cases.Read(files(pairs...), pairs[0])
+	_, err := cases.Read(files(pairs...), pairs[0], "")
 	ps, ok := errors.AsType[definition.Problems](err)
 	if !ok {
 		t.Fatalf("%T: %v", err, err)

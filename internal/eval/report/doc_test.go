@@ -24,7 +24,7 @@ func TestReportsOfTheDocumentation(t *testing.T) {
 	page := string(data)
 	_, file, _ := strings.Cut(page, "```yaml\ncases:\n")
 	file, _, _ = strings.Cut(file, "```")
-	set, err := cases.Read(fstest.MapFS{"cases.yaml": {Data: []byte("cases:\n" + file)}}, "cases.yaml")
+	set, err := cases.Read(fstest.MapFS{"cases.yaml": {Data: []byte("cases:\n" + file)}}, "cases.yaml", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,9 +3,7 @@
 package stats
 
 import (
-	"cmp"
 	"math"
-	"slices"
 	"sort"
 )
 
@@ -214,35 +212,4 @@ func (c *Comparison) Needed(difference float64) int {
 		return c.reach(max(1, c.sample.freedom*times))*err/math.Sqrt(times) <= difference
 	}
 	return Least + sort.Search(mostCases-Least, func(i int) bool { return enough(Least + i) })
-}
-
-// CompareAll compares several versions with one other, so that equal versions give a false verdict in a share of at most
-// Alpha of such lists and not of each comparison (Holm). The intervals are as wide as that needs.
-func CompareAll(lists [][]Observation, o Options) []Comparison {
-	all := make([]Comparison, len(lists))
-	order := make([]int, len(lists))
-	for i, obs := range lists {
-		all[i], order[i] = Compare(obs, o), i
-	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(all[i].likelihood(), all[j].likelihood()) })
-	left := len(order) // comparisons that are not decided yet
-	for _, i := range order {
-		alpha := o.alpha() / float64(left)
-		all[i].decide(alpha)
-		if all[i].Verdict == Better || all[i].Verdict == Worse {
-			left--
-		}
-	}
-	return all
-}
-
-// likelihood returns in which share of comparisons equal versions differ as much.
-func (c *Comparison) likelihood() float64 {
-	switch err := c.err(); {
-	case err > 0:
-		return tails(c.sample.mean/err, c.sample.freedom)
-	case c.sample.freedom > 0 && c.sample.mean != 0: // all units differ by the same
-		return 0
-	}
-	return 1
 }

@@ -234,35 +234,6 @@ func TestMean(t *testing.T) {
 	}
 }
 
-// Holm: the smallest difference counts less, and the list as a whole has the error of one comparison.
-func TestCompareAll(t *testing.T) {
-	strong := append(same(20, []float64{1}, []float64{0}), same(20, []float64{1}, []float64{1})...)
-	weak := append(same(11, []float64{1}, []float64{0}), same(3, []float64{0}, []float64{1})...)
-	weak = append(weak, same(26, []float64{1}, []float64{1})...)
-	if c := stats.Compare(weak, stats.Options{}); c.Verdict != stats.Better {
-		t.Fatalf("alone: %+v", c)
-	}
-	for name, tt := range map[string]struct {
-		lists [][]stats.Observation
-		want  string
-	}{
-		"alone":                  {[][]stats.Observation{weak}, "[better]"},
-		"after one that differs": {[][]stats.Observation{weak, strong}, "[better better]"},
-		"beside equal ones":      {[][]stats.Observation{weak, same(9, []float64{1}, []float64{1}), strong}, "[not decided not decided better]"},
-	} {
-		var got []stats.Verdict
-		for _, c := range stats.CompareAll(tt.lists, stats.Options{}) {
-			got = append(got, c.Verdict)
-			if decided := c.Low > 0 || c.High < 0; decided != (c.Verdict == stats.Better) {
-				t.Errorf("%s: %s with %v … %v", name, c.Verdict, c.Low, c.High)
-			}
-		}
-		if fmt.Sprint(got) != tt.want {
-			t.Errorf("%s: %v, want %s", name, got, tt.want)
-		}
-	}
-}
-
 func TestLooks(t *testing.T) {
 	for planned, want := range map[int]string{
 		60: "[{12 5e-06} {24 0.0013} {36 0.0084} {48 0.0226} {60 0.0413}]",
