@@ -103,12 +103,7 @@ type tab struct {
 
 func open(t *testing.T, s *site) *tab {
 	t.Helper()
-	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chrome(t)), chromedp.NoSandbox,
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("force-device-scale-factor", "1"), chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1440, 1000),
-		chromedp.WSURLReadTimeout(patience))
-	alloc, cancelAlloc := chromedp.NewExecAllocator(context.Background(), flags...)
-	ctx, cancel := chromedp.NewContext(alloc)
+	ctx, end := startBrowser(t)
 	tb := &tab{T: t, ctx: ctx, site: s}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -119,11 +114,7 @@ func open(t *testing.T, s *site) *tab {
 			t.Error("the page:", w)
 		}
 		tb.mu.Unlock()
-		if err := chromedp.Cancel(ctx); err != nil {
-			t.Log(err)
-		}
-		cancel()
-		cancelAlloc()
+		end()
 	})
 	if err := chromedp.Listen(ctx, tb.hear); err != nil {
 		t.Fatal(err)
@@ -132,6 +123,35 @@ func open(t *testing.T, s *site) *tab {
 	call(tb, cdplog.Enable, cdp.Empty{})
 	call(tb, cdpruntime.Enable, cdp.Empty{})
 	return tb
+}
+
+// startBrowser starts a browser with a tab. On a busy machine Chromium sometimes ends while it starts, so it gets three attempts.
+func startBrowser(t *testing.T) (tab context.Context, end func()) {
+	t.Helper()
+	for attempt := 1; ; attempt++ {
+		flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chrome(t)), chromedp.NoSandbox,
+			chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+			chromedp.Flag("force-device-scale-factor", "1"), chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1440, 1000),
+			chromedp.WSURLReadTimeout(patience))
+		alloc, cancelAlloc := chromedp.NewExecAllocator(context.Background(), flags...)
+		ctx, cancel := chromedp.NewContext(alloc)
+		end = func() {
+			if err := chromedp.Cancel(ctx); err != nil {
+				t.Log(err)
+			}
+			cancel()
+			cancelAlloc()
+		}
+		_, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}) // the first call starts it
+		if err == nil {
+			return ctx, end
+		}
+		end()
+		if attempt == 3 {
+			t.Fatal(err)
+		}
+		t.Log(err)
+	}
 }
 
 // call sends a command to the browser.
