@@ -108,6 +108,11 @@ func (a *Agent) writes() (keys []string) {
 	return keys
 }
 
+// writesOneOf reports whether the agent writes one of the state keys.
+func (a *Agent) writesOneOf(keys []string) bool {
+	return slices.ContainsFunc(a.writes(), func(key string) bool { return slices.Contains(keys, key) })
+}
+
 // scoreKeys returns the state keys that a score is read from.
 func scoreKeys(s *loop.Score) (keys []string) {
 	if s.Expr == "" {
@@ -133,9 +138,7 @@ func (a *Agent) scoredBy() (steps []*Agent, why string) {
 	all, end := inOrder(a.parent), -1
 	from := slices.Index(all, a)
 	for i := max(0, from); i < len(all); i++ {
-		writes := all[i].contains(func(sub *Agent) bool {
-			return slices.ContainsFunc(sub.writes(), func(key string) bool { return slices.Contains(keys, key) })
-		})
+		writes := all[i].contains(func(sub *Agent) bool { return sub.writesOneOf(keys) })
 		switch {
 		case s.Judge != nil && s.Judge.Step != all[i].Name, !writes:
 		case end < 0 || s.Expr != "": // an expression may read several

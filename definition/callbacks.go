@@ -492,7 +492,7 @@ func modelEvent(ctx agent.Context, point hook.Point, name string) hook.Event {
 	return ev
 }
 
-// setAnswer returns the outcome of a call of a model.
+// setAnswer puts the outcome of a call of a model into d.
 func setAnswer(d *hook.Data, resp *model.LLMResponse, failed error) {
 	if failed != nil {
 		d.Error = failed.Error()

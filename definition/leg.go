@@ -114,9 +114,7 @@ func (a *Agent) gives(sub *Agent) bool {
 		return true
 	}
 	keys := scoreKeys(s)
-	return sub.contains(func(in *Agent) bool {
-		return slices.ContainsFunc(in.writes(), func(key string) bool { return slices.Contains(keys, key) })
-	})
+	return sub.contains(func(in *Agent) bool { return in.writesOneOf(keys) })
 }
 
 // askedIn returns the agents for which an entry of on_plateau holds.

@@ -43,7 +43,7 @@ func (a *Agent) scoringAgents() (names []string) {
 	for sub := range a.All {
 		switch {
 		case sub == a:
-		case slices.ContainsFunc(sub.writes(), func(key string) bool { return slices.Contains(keys, key) }):
+		case sub.writesOneOf(keys):
 			names = append(names, sub.Name)
 		default:
 			others = others || sub.Type == TypeLLM || sub.Type == TypeCLI
@@ -62,9 +62,7 @@ func (a *Agent) scorers(s *loop.Score) (names []string, measured bool) {
 	works := false
 	measured = true
 	for _, sub := range inOrder(a) {
-		if !sub.contains(func(in *Agent) bool {
-			return slices.ContainsFunc(in.writes(), func(key string) bool { return slices.Contains(keys, key) })
-		}) {
+		if !sub.contains(func(in *Agent) bool { return in.writesOneOf(keys) }) {
 			works = works || sub.hasCommand()
 			continue
 		}

@@ -70,8 +70,8 @@ type Config struct {
 // Run evaluates and reports to t: a subtest for each case, and the report in t's log.
 //
 // Without Against a subtest fails if not every run of its case has passed. With Against the cases alone fail nothing: t fails
-// if the definition is worse than that which it is compared with. No verdict is logged. Runs that end with an error are neither
-// passed nor failed; t fails if there are so many that there is no verdict, or if a case has errors alone.
+// if the definition is worse than that which it is compared with. Where there is no verdict, the log says so. A run that ends
+// with an error has neither passed nor failed. t fails if too many runs do, or if all runs of a case do.
 //
 // Mistakes in the config, in a definition or in the cases end t at once.
 func Run(t *testing.T, cfg Config) {

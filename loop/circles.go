@@ -32,15 +32,15 @@ func (p *Plan) print(t *Tally, o *incoming) {
 		return
 	}
 	if p.NoProgress != nil {
-		t.Print = printed(t.Print, o.Fingerprint)
+		t.Print = addFingerprint(t.Print, o.Fingerprint)
 	}
 	if p.Score != nil && p.Score.Judge != nil {
-		t.Judge.Print = printed(t.Judge.Print, o.Fingerprint)
+		t.Judge.Print = addFingerprint(t.Judge.Print, o.Fingerprint)
 	}
 }
 
-// printed returns print extended by the fingerprint of one more result.
-func printed(print uint64, fingerprint string) uint64 {
+// addFingerprint returns print extended by the fingerprint of one more result.
+func addFingerprint(print uint64, fingerprint string) uint64 {
 	if print == unknownPrint || fingerprint == "" {
 		return unknownPrint
 	}

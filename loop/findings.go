@@ -198,13 +198,13 @@ func (f finder) tests(of string, counts map[string]any, was *testCount) {
 	}
 	if broken, _ := plain(counts["broken"]); broken > 0 {
 		if atStart && start > 0 {
-			f.add(FindingTests, "%sthe tests cannot be counted, and there %s %s %s", of, counted(start, "was", "were"), num(start), since)
+			f.add(FindingTests, "%sthe tests cannot be counted, and there %s %s %s", of, countText(start, "was", "were"), num(start), since)
 		}
 		return
 	}
 	if known && total < before.Total {
-		f.add(FindingTests, "%sthere %s %s, and there %s %s %s", of, counted(total, "is", "are"), tests(total),
-			counted(before.Total, "was", "were"), num(before.Total), since)
+		f.add(FindingTests, "%sthere %s %s, and there %s %s %s", of, countText(total, "is", "are"), tests(total),
+			countText(before.Total, "was", "were"), num(before.Total), since)
 	}
 	if known && skipped > before.Skipped {
 		f.add(FindingTests, "%s%s skipped, and %s %s", of, tests(skipped), num(before.Skipped), since)
@@ -212,10 +212,10 @@ func (f finder) tests(of string, counts map[string]any, was *testCount) {
 	*was = testCount{f.t.Iteration, total, skipped}
 }
 
-func tests(n float64) string { return num(n) + counted(n, " test", " tests") }
+func tests(n float64) string { return num(n) + countText(n, " test", " tests") }
 
-// counted returns the singular or the plural, depending on n.
-func counted(n float64, one, more string) string {
+// countText returns the singular or the plural, depending on n.
+func countText(n float64, one, more string) string {
 	if n == 1 {
 		return one
 	}

@@ -222,7 +222,7 @@ func (p *Plan) scoreRows(t *Tally, reached, converged bool, add func(Row)) {
 	var part float64 // how close the last improvement came to a threshold
 	rec := t.Ended
 	if rec.Delta != nil {
-		r.Value = signed(*rec.Delta)
+		r.Value = withSign(*rec.Delta)
 		if rec.Percent != nil {
 			r.Value += fmt.Sprintf(" (%.1f%%)", *rec.Percent)
 		}

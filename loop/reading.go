@@ -85,13 +85,13 @@ func (s *Score) dimensions(v any) ([]Dimension, error) {
 // part. object is the JSON object in the value; nil if there is none.
 func lacks(v any, object map[string]any, part string) error {
 	if object == nil {
-		return fmt.Errorf("%s is no JSON, so it has no %s; give the step an output_schema with it", said(v), part)
+		return fmt.Errorf("%s is no JSON, so it has no %s; give the step an output_schema with it", valueText(v), part)
 	}
-	return fmt.Errorf("no %s in %s; give the step an output_schema with it", part, said(v))
+	return fmt.Errorf("no %s in %s; give the step an output_schema with it", part, valueText(v))
 }
 
-// said returns the beginning of a value, for an error message.
-func said(v any) string {
+// valueText returns the beginning of a value, for an error message.
+func valueText(v any) string {
 	if text, ok := v.(string); ok {
 		return strconv.Quote(excerpt(text))
 	}

@@ -92,7 +92,7 @@ func count[N int | int64 | uint](n N, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-func signed(f float64) string {
+func withSign(f float64) string {
 	if f < 0 {
 		return num(f)
 	}

@@ -33,12 +33,6 @@ func TestAPersonAcceptsWhatAnAgentHasWritten(t *testing.T) {
 	for _, version := range []string{"", "2025-06-18"} {
 		t.Run("protocol "+version, func(t *testing.T) {
 			s := open(t, files, func(c *server.Config) { c.Accepts = func(string) bool { return false } })
-			write := func(name, text string) {
-				t.Helper()
-				if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
 			var asked []string
 			says := true
 			meanwhile := func() {}
@@ -47,12 +41,7 @@ func TestAPersonAcceptsWhatAnAgentHasWritten(t *testing.T) {
 				meanwhile()
 				return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"accept": says}}, nil
 			}
-			var c *caller
-			if version == "" {
-				c = dial(t, &mcp.StreamableClientTransport{Endpoint: s.url + "/mcp"}, version, who)
-			} else {
-				c = s.beside(version, who)
-			}
+			c := s.dialAs(version, who)
 			run := func(name string) string {
 				t.Helper()
 				return c.call("run", map[string]any{"definition": name}).Result
@@ -62,7 +51,7 @@ func TestAPersonAcceptsWhatAnAgentHasWritten(t *testing.T) {
 					t.Fatalf("%s ran with %q after %q", name, got, asked)
 				}
 			}
-			write("tools/step.sh", "echo second")
+			s.write("tools/step.sh", "echo second")
 			for i, name := range []string{"old", "code", "group", "named", "where"} {
 				if got := run(name); got != "second" || len(asked) != i+1 || !strings.Contains(asked[i], "tools/step.sh") ||
 					!strings.Contains(asked[i], "sh ") {
@@ -72,7 +61,7 @@ func TestAPersonAcceptsWhatAnAgentHasWritten(t *testing.T) {
 					t.Fatalf("accepted before, %s ran with %q after %q", name, got, asked)
 				}
 			}
-			write("words.yaml", "name: words\ntext: other\n")
+			s.write("words.yaml", "name: words\ntext: other\n")
 			if got := run("words"); got != "other" || len(asked) != 5 {
 				t.Errorf("a definition without programs ran with %q after %q", got, asked)
 			}
@@ -80,10 +69,10 @@ func TestAPersonAcceptsWhatAnAgentHasWritten(t *testing.T) {
 				t.Helper()
 				c.fails("run", map[string]any{"definition": name}, "refrain trust ")
 			}
-			write("new.yaml", "name: new\ncommand: [touch, ran]\n")
+			s.write("new.yaml", "name: new\ncommand: [touch, ran]\n")
 			says = false
 			refused("new")
-			says, meanwhile = true, func() { write("new.yaml", "name: new\ncommand: [touch, ran, more]\n") }
+			says, meanwhile = true, func() { s.write("new.yaml", "name: new\ncommand: [touch, ran, more]\n") }
 			refused("new") // the person has accepted another text
 			if len(asked) != 7 || !strings.Contains(asked[6], "new: touch ran\n") {
 				t.Errorf("asked %q", asked)
@@ -94,7 +83,7 @@ func TestAPersonAcceptsWhatAnAgentHasWritten(t *testing.T) {
 				t.Fatalf("the program has run: %v", err)
 			}
 			says = false
-			write("sends.yaml", "name: sends\nmodel: scripted/s.yaml\ninstructions: go\n"+
+			s.write("sends.yaml", "name: sends\nmodel: scripted/s.yaml\ninstructions: go\n"+
 				"tools: [{mcp: {url: 'http://127.0.0.1:1/x', headers: {A: '${BOOKS}'}, inherit: [BOOKS]}}]\n")
 			if refused("sends"); !strings.Contains(asked[len(asked)-1], "sends: sends BOOKS to MCP server http://127.0.0.1:1/x") {
 				t.Errorf("a server that gets a variable is accepted by %q", asked[len(asked)-1])

@@ -28,12 +28,6 @@ func TestAPersonAcceptsWhatAnAgentHasChangedUnderARun(t *testing.T) {
 	for _, version := range []string{"", "2025-06-18"} {
 		t.Run("protocol "+version, func(t *testing.T) {
 			s := open(t, files, func(c *server.Config) { c.Accepts = func(string) bool { return false } })
-			write := func(name, text string) {
-				t.Helper()
-				if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
 			var consents []string
 			accepts, answers := true, false
 			onQuestion := func() {}
@@ -48,12 +42,7 @@ func TestAPersonAcceptsWhatAnAgentHasChangedUnderARun(t *testing.T) {
 				onQuestion()
 				return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": "this"}}, nil
 			}
-			var c *caller
-			if version == "" {
-				c = dial(t, &mcp.StreamableClientTransport{Endpoint: s.url + "/mcp"}, version, who)
-			} else {
-				c = s.beside(version, who)
-			}
+			c := s.dialAs(version, who)
 			run := c.call("run", map[string]any{"definition": "ask"})
 			failed := c.call("run", map[string]any{"definition": "fail"})
 			if run.Status != "waiting" || failed.Status != "failed" || len(consents) > 0 {
@@ -61,8 +50,8 @@ func TestAPersonAcceptsWhatAnAgentHasChangedUnderARun(t *testing.T) {
 			}
 			answer := map[string]any{"run": run.Run, "value": "this"}
 			retry := map[string]any{"run": failed.Run, "retry": true}
-			write("tools/step.sh", "touch ran; echo second")
-			write("tools/fail.sh", "touch ran; echo second")
+			s.write("tools/step.sh", "touch ran; echo second")
+			s.write("tools/fail.sh", "touch ran; echo second")
 			accepts = false
 			c.fails("answer", answer, "refrain answer "+run.Run)
 			c.fails("resume", retry, "refrain resume "+failed.Run)
@@ -87,7 +76,7 @@ func TestAPersonAcceptsWhatAnAgentHasChangedUnderARun(t *testing.T) {
 
 			// The user answers while the script changes.
 			consents, answers = nil, true
-			onQuestion = func() { write("tools/step.sh", "echo third"); onQuestion = func() {} }
+			onQuestion = func() { s.write("tools/step.sh", "echo third"); onQuestion = func() {} }
 			if args := map[string]any{"definition": "ask"}; version == "" {
 				if got := c.call("run", args); got.Result != "third" || len(consents) != 1 {
 					t.Errorf("the run is told as %+v after %q", got, consents)
@@ -102,7 +91,7 @@ func TestAPersonAcceptsWhatAnAgentHasChangedUnderARun(t *testing.T) {
 			// Whoever is no agent answers as before.
 			answers = false
 			run = c.call("run", map[string]any{"definition": "ask"})
-			write("tools/step.sh", "echo fourth")
+			s.write("tools/step.sh", "echo fourth")
 			s.ok("POST", "/api/v1/runs/"+run.Run+":answer", map[string]any{"value": "this"}, nil)
 			if got := s.wait(run.Run); got != "completed" {
 				t.Errorf("the run of a person is %s", got)

@@ -426,9 +426,9 @@ const (
 	innerIterations = 5
 )
 
-// made returns the result of the function of as JSON without secrets. It returns a cached result if the run has not changed
+// render returns the result of the function of as JSON without secrets. It returns a cached result if the run has not changed
 // since, or if the cached result is younger than old. So it is made at most once for each change, for all clients.
-func (f *feed) made(key shownKey, old time.Duration, of func() any) (rendering, error) {
+func (f *feed) render(key shownKey, old time.Duration, of func() any) (rendering, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err != nil {
@@ -454,7 +454,7 @@ func (f *feed) made(key shownKey, old time.Duration, of func() any) (rendering, 
 
 // snapshot returns the whole run as JSON, with the last iterations of each loop. The result may be up to old out of date.
 func (f *feed) snapshot(lang prose.Language, old time.Duration) (rendering, error) {
-	return f.made(shownKey{"snapshot", lang}, old, func() any {
+	return f.render(shownKey{"snapshot", lang}, old, func() any {
 		sum := progress.Summarize(f.last)
 		if !f.began.IsZero() {
 			sum.Began = f.began

@@ -25,7 +25,7 @@ func TestAChangeIsComputedOnce(t *testing.T) {
 		var wait sync.WaitGroup
 		for range 200 {
 			wait.Go(func() {
-				got, err := f.made(shownKey{"view", "en"}, old, func() any { made++; return made })
+				got, err := f.render(shownKey{"view", "en"}, old, func() any { made++; return made })
 				if err != nil || len(got.text) == 0 {
 					t.Error(err)
 				}

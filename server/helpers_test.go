@@ -118,6 +118,14 @@ type answer struct {
 }
 
 // do sends a request. The body is a text as it is, or else JSON. Headers come in pairs.
+// write writes a file of the folder.
+func (s *site) write(name, text string) {
+	s.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
+		s.Fatal(err)
+	}
+}
+
 func (s *site) do(method, path string, body any, headers ...string) answer {
 	s.Helper()
 	var in io.Reader

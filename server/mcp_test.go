@@ -40,6 +40,15 @@ func (s *site) dialed(version string) *caller {
 	return dial(s, &mcp.StreamableClientTransport{Endpoint: s.url + "/mcp"}, version)
 }
 
+// dialAs connects for a user who answers questions: over HTTP in the newest version of the protocol, and beside the client in others.
+func (s *site) dialAs(version string, who user) *caller {
+	s.Helper()
+	if version == "" {
+		return dial(s, &mcp.StreamableClientTransport{Endpoint: s.url + "/mcp"}, version, who)
+	}
+	return s.beside(version, who)
+}
+
 func dial(t testing.TB, over mcp.Transport, version string, who ...user) *caller {
 	t.Helper()
 	who = append(who, nil)

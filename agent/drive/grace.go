@@ -85,7 +85,8 @@ type eventPair struct {
 }
 
 func newAgentGoroutine(outer *invocation) *agentGoroutine {
-	b := &agentGoroutine{outer: outer, events: make(chan eventPair), acks: make(chan bool, 1), exited: make(chan error, 1), abandonedSignal: make(chan struct{})}
+	b := &agentGoroutine{outer: outer, events: make(chan eventPair), acks: make(chan bool, 1), exited: make(chan error, 1),
+		abandonedSignal: make(chan struct{})}
 	b.deliver = b.send
 	return b
 }

@@ -119,11 +119,11 @@ func (e *ConversationError) Permanent() bool { return true }
 // with a new one.
 func (a *CommandAgent) goesOn(ctx agent.InvocationContext, p *process, root string,
 	yield func(*session.Event, error) bool) (outcome, error) {
-	got, err := p.shown(ctx, root, yield)
+	got, err := p.runAndShow(ctx, root, yield)
 	if p.fresh != nil && err == nil && a.cfg.CLI.program().Read([]byte(got.Stdout), got.Code).Lost {
 		p.Args, p.fresh = p.fresh, nil
 		p.renews("the program does not have it")
-		got, err = p.shown(ctx, root, yield)
+		got, err = p.runAndShow(ctx, root, yield)
 	}
 	return a.outcome(ctx, p)(got, err)
 }

@@ -75,8 +75,8 @@ type completion struct {
 	Report  string `json:"report,omitempty"`
 }
 
-// shown calls run for the call of a step. For a coding agent it also yields lines that show what the agent does.
-func (p *process) shown(ctx agent.InvocationContext, root string, yield func(*session.Event, error) bool) (got completion,
+// runAndShow calls run for the call of a step. For a coding agent it also yields lines that show what the agent does.
+func (p *process) runAndShow(ctx agent.InvocationContext, root string, yield func(*session.Event, error) bool) (got completion,
 	err error) {
 	if p.CLI == "" {
 		return p.run(ctx, root, drive.At(ctx).CallID())

@@ -36,7 +36,7 @@ func CaseOf(view *session.View, code *program.Code) (*check.Case, error) {
 		return nil, err
 	}
 	asked := make(map[string]questions.Question)
-	for ev := range counting(view) {
+	for ev := range effectiveEvents(view) {
 		if err := addAnswer(c, asked, ev); err != nil {
 			return nil, err
 		}
@@ -145,7 +145,7 @@ func Append(file string, c *check.Case) error {
 		}
 		before = len(set.Cases)
 	}
-	more, ok := inserted(string(text), c)
+	more, ok := insertCase(string(text), c)
 	if !ok {
 		return fmt.Errorf("%s: the cases are not a list below \"cases:\", so that none can be added", file)
 	}
@@ -170,8 +170,8 @@ func Append(file string, c *check.Case) error {
 	return errors.Join(os.Chmod(made.Name(), mode), os.Rename(made.Name(), file))
 }
 
-// inserted returns a text with a case at the end of the list below "cases:".
-func inserted(text string, c *check.Case) (string, bool) {
+// insertCase returns a text with a case at the end of the list below "cases:".
+func insertCase(text string, c *check.Case) (string, bool) {
 	lines := strings.SplitAfter(text, "\n")
 	at := slices.IndexFunc(lines, func(l string) bool { return strings.TrimRight(l, " \t\r\n") == "cases:" })
 	if at < 0 {
@@ -197,11 +197,11 @@ func inserted(text string, c *check.Case) (string, bool) {
 	if !strings.HasSuffix(head, "\n") {
 		head += "\n"
 	}
-	return head + written(c, indent) + strings.Join(lines[end:], ""), true
+	return head + caseText(c, indent) + strings.Join(lines[end:], ""), true
 }
 
-// written returns a case as an item of a list in YAML.
-func written(c *check.Case, indent string) string {
+// caseText returns a case as an item of a list in YAML.
+func caseText(c *check.Case, indent string) string {
 	var b strings.Builder
 	put := func(before, in, key string, v any) {
 		b.WriteString(before + key + ": " + scalar(v, in) + "\n")

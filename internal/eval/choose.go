@@ -187,7 +187,7 @@ func Known(p *Plan, old *Record) ([]Scored, error) {
 	}
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("the cases are not those of eval %s: %s; score its runs with these cases first: "+
-			"refrain eval score %[1]s --cases %[3]s", old.ID, listed(missing), shellword.Of(p.File))
+			"refrain eval score %[1]s --cases %[3]s", old.ID, listNames(missing), shellword.Of(p.File))
 	}
 	var known []Scored
 	for _, s := range old.Scored {
@@ -225,9 +225,9 @@ func (r *Record) unrun(p *Plan) (less []string) {
 
 // unended returns the error about an eval that has not run some cases.
 func (r *Record) unended(less []string) error {
-	if r.over() {
+	if r.isOver() {
 		return fmt.Errorf("eval %s ended early, and has not run all runs of these cases: %s; choose others with --only, or run the "+
-			"definition again: --against %s", r.ID, listed(less), shellword.Of(r.Versions[0].Name))
+			"definition again: --against %s", r.ID, listNames(less), shellword.Of(r.Versions[0].Name))
 	}
 	return fmt.Errorf("eval %s has run only %d of %s; continue it first: refrain eval resume %[1]s", r.ID, r.own(), brief.Count(r.Runs(), "run"))
 }
@@ -240,8 +240,8 @@ func hashOf(set *cases.Set, c *check.Case) string {
 	return one.Hash()
 }
 
-// listed joins names with commas; of more than eight it has the first eight.
-func listed(names []string) string {
+// listNames joins names with commas; of more than eight it has the first eight.
+func listNames(names []string) string {
 	if len(names) > 8 {
 		return strings.Join(names[:8], ", ") + fmt.Sprintf(" and %d more", len(names)-8)
 	}

@@ -18,11 +18,11 @@ func Compare(rec, old *Record) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if less := rec.unrun(&rec.Plan); len(less) > 0 && !rec.over() {
+	if less := rec.unrun(&rec.Plan); len(less) > 0 && !rec.isOver() {
 		return nil, rec.unended(less)
 	}
 	both := *rec
-	both.Plan.Versions = []Version{rec.Versions[0], {Side: SideB, Name: old.Versions[0].Name, Hash: old.Versions[0].Hash, Eval: old.ID, Began: old.Began}}
+	both.Plan.Versions = []Version{rec.Versions[0], old.AsOld()}
 	both.Scored, both.StopEarly = nil, false
 	for _, s := range rec.Scored {
 		if s.Side == SideA {

@@ -11,7 +11,7 @@
 //	if err := e.Run(ctx); err != nil {
 //		return err // refrain eval resume continues
 //	}
-//	rec := e.Record()
+//	return e.Report().Summary().WriteText(os.Stdout, 80)
 //
 // The session of the eval records its plan, the result of each case-run, and its end. Subpackages read cases, check answers,
 // compare versions and print.
@@ -142,7 +142,7 @@ func Open(ctx context.Context, cfg Config, id string, change func(*Plan)) (*Eval
 		return nil, err
 	}
 	e.open(ctx, session.ViewOf(got.Session), l)
-	if e.over() {
+	if e.isOver() {
 		return e, nil
 	}
 	if err := e.append(markResumed, resumed{e.Set.Budget, e.atOnce()}, func() {}); err != nil {

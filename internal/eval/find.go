@@ -40,11 +40,11 @@ func Find(ctx context.Context, cfg Config, word string) (string, error) {
 	case len(fit) == 1:
 		return fit[0], nil
 	case len(fit) > 1:
-		return "", fmt.Errorf("%q is the beginning of the IDs of %d evals: %s; give more of the ID", word, len(fit), listed(fit))
+		return "", fmt.Errorf("%q is the beginning of the IDs of %d evals: %s; give more of the ID", word, len(fit), listNames(fit))
 	case len(ids) == 0:
 		return "", fmt.Errorf("%w: %q; the store has no evals yet", ErrNotFound, word)
 	}
-	return "", fmt.Errorf("%w: %q; the evals are %s", ErrNotFound, word, listed(ids))
+	return "", fmt.Errorf("%w: %q; the evals are %s", ErrNotFound, word, listNames(ids))
 }
 
 // Interrupted returns the newest eval that does what a plan says, was interrupted, and that no process drives; nil if there is
@@ -124,10 +124,4 @@ func sameJSON(a, b json.RawMessage) bool {
 		return len(a) == len(b)
 	}
 	return json.Unmarshal(a, &v) == nil && json.Unmarshal(b, &w) == nil && reflect.DeepEqual(v, w)
-}
-
-// Own reports whether a result is that of a case-run of this eval, and was not taken over.
-func (p *Plan) Own(s *Scored) bool {
-	i := slices.IndexFunc(p.Versions, func(v Version) bool { return v.Side == s.Side })
-	return i >= 0 && p.Versions[i].Program != nil
 }

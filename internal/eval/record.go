@@ -138,6 +138,18 @@ type Record struct {
 	Ended *Ended
 }
 
+// AsOld returns version A of the eval as the version that another eval is compared with.
+func (r *Record) AsOld() Version {
+	a := r.Versions[0]
+	return Version{Side: SideB, Name: a.Name, Hash: a.Hash, Eval: r.ID, Began: r.Began}
+}
+
+// Own reports whether a result is that of a case-run of this eval, and was not taken over.
+func (p *Plan) Own(s *Scored) bool {
+	i := slices.IndexFunc(p.Versions, func(v Version) bool { return v.Side == s.Side })
+	return i >= 0 && p.Versions[i].Program != nil
+}
+
 // ErrNotFound reports that a store has no such eval.
 var ErrNotFound = errors.New("there is no such eval")
 
@@ -206,7 +218,10 @@ func List(ctx context.Context, service session.Service, appName, userID string) 
 		return nil, err
 	}
 	var ids []string
-	for _, s := range newestFirst(got.Sessions) {
+	slices.SortFunc(got.Sessions, func(a, b session.Session) int {
+		return cmp.Or(b.LastUpdateTime().Compare(a.LastUpdateTime()), cmp.Compare(a.ID(), b.ID()))
+	})
+	for _, s := range got.Sessions {
 		ids = append(ids, s.ID())
 	}
 	return ids, nil
@@ -271,12 +286,4 @@ func runID(eval, side, of string, n int) string {
 	sum := sha256.Sum256([]byte(of))
 	hash := "-" + hex.EncodeToString(sum[:8])
 	return before + clean[:min(len(clean), room-len(hash))] + hash + after
-}
-
-// newestFirst sorts the sessions of evals.
-func newestFirst(all []session.Session) []session.Session {
-	slices.SortFunc(all, func(a, b session.Session) int {
-		return cmp.Or(b.LastUpdateTime().Compare(a.LastUpdateTime()), cmp.Compare(a.ID(), b.ID()))
-	})
-	return all
 }

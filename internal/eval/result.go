@@ -76,7 +76,8 @@ func (r *Record) retry() string {
 // uncounted says which cost is unknown, and what to do.
 func (e *Ended) uncounted() string {
 	if len(e.Models) == 0 {
-		return fmt.Sprintf("the cost of run %s is unknown, and the budget limits it; leave the cost out of the budget, and limit tokens or calls", e.Unpriced)
+		return fmt.Sprintf("the cost of run %s is unknown, and the budget limits it; leave the cost out of the budget, and limit "+
+			"tokens or calls", e.Unpriced)
 	}
 	return fmt.Sprintf("the cost of run %s is unknown, because the price of %s is, and the budget limits it; give the price under prices in "+
 		"the definition, or limit tokens or calls instead", e.Unpriced, strings.Join(e.Models, " and "))
@@ -119,7 +120,7 @@ func (r *Record) reportOf(of []*check.Case) *report.Report {
 			}
 		}
 		for i := range side.Cases {
-			slices.SortFunc(side.Cases[i].Runs, func(a, b report.Run) int { return compareRuns(a.ID, b.ID) })
+			slices.SortFunc(side.Cases[i].Runs, compareRuns)
 		}
 		if v.Side == SideA {
 			rep.New = side
@@ -131,14 +132,8 @@ func (r *Record) reportOf(of []*check.Case) *report.Report {
 }
 
 // compareRuns orders the runs of a case by their numbers, which their IDs end with.
-func compareRuns(a, b string) int {
-	if len(a) != len(b) {
-		return len(a) - len(b)
-	}
-	if a < b {
-		return -1
-	}
-	return 1
+func compareRuns(a, b report.Run) int {
+	return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID))
 }
 
 func runOf(s *Scored) report.Run {
@@ -149,40 +144,4 @@ func runOf(s *Scored) report.Run {
 			Informational: c.Informational})
 	}
 	return run
-}
-
-// decide ends the eval if a look decides: see [stats.Looks]. It looks at the first cases in order, so that the order in which
-// case-runs end does not matter. q.mu is held.
-func (q *queue) decide() {
-	if !q.e.StopEarly || q.ended.Reason != "" {
-		return
-	}
-	q.e.mu.Lock()
-	defer q.e.mu.Unlock()
-	of := q.e.ordered()
-	looks := stats.Looks(len(of))
-	for q.looked < len(looks) {
-		look := looks[q.looked]
-		if look.Cases == len(of) || !q.e.haveRun(of[:look.Cases]) {
-			return // the last look is the report
-		}
-		q.looked++
-		rep := q.e.reportOf(of[:look.Cases])
-		rep.Alpha = look.Alpha
-		if v := rep.Summary().Verdict; v == report.Better || v == report.Worse {
-			q.ended = Ended{Reason: EndedEarly, Cases: look.Cases, Alpha: look.Alpha}
-			return
-		}
-	}
-}
-
-// haveRun reports whether all case-runs of some cases are over. e.mu is held.
-func (e *Eval) haveRun(of []*check.Case) bool {
-	n := make(map[string]int)
-	for i := range e.Scored {
-		if s := &e.Scored[i]; e.Own(s) {
-			n[s.Case]++
-		}
-	}
-	return !slices.ContainsFunc(of, func(c *check.Case) bool { return n[c.ID] < e.repeats(c)*len(e.sides) })
 }

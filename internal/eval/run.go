@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/refrain-dev/refrain/internal/eval/check"
+	"github.com/refrain-dev/refrain/internal/eval/report"
+	"github.com/refrain-dev/refrain/internal/eval/stats"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -16,7 +19,7 @@ import (
 // Run runs the case-runs that are not over, as many at a time as the plan says, until all are over, the budget is spent, or a
 // look has decided. It fails with the cause of ctx, or if the store fails; then the eval can be resumed.
 func (e *Eval) Run(ctx context.Context) error {
-	if e.over() {
+	if e.isOver() {
 		return nil
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -50,8 +53,8 @@ func (e *Eval) Run(ctx context.Context) error {
 	return err
 }
 
-// over reports whether the eval has ended for good.
-func (r *Record) over() bool { return r.Ended != nil && r.Ended.Reason != EndedBudget }
+// isOver reports whether the eval has ended for good.
+func (r *Record) isOver() bool { return r.Ended != nil && r.Ended.Reason != EndedBudget }
 
 // left returns the case-runs that are not over.
 func (r *Record) left() (left []*job) {
@@ -118,6 +121,42 @@ func (q *queue) next() *job {
 	j := q.left[0]
 	q.left = q.left[1:]
 	return j
+}
+
+// decide ends the eval if a look decides: see [stats.Looks]. It looks at the first cases in order, so that the order in which
+// case-runs end does not matter. q.mu is held.
+func (q *queue) decide() {
+	if !q.e.StopEarly || q.ended.Reason != "" {
+		return
+	}
+	q.e.mu.Lock()
+	defer q.e.mu.Unlock()
+	of := q.e.ordered()
+	looks := stats.Looks(len(of))
+	for q.looked < len(looks) {
+		look := looks[q.looked]
+		if look.Cases == len(of) || !q.e.haveRun(of[:look.Cases]) {
+			return // the last look is the report
+		}
+		q.looked++
+		rep := q.e.reportOf(of[:look.Cases])
+		rep.Alpha = look.Alpha
+		if v := rep.Summary().Verdict; v == report.Better || v == report.Worse {
+			q.ended = Ended{Reason: EndedEarly, Cases: look.Cases, Alpha: look.Alpha}
+			return
+		}
+	}
+}
+
+// haveRun reports whether all case-runs of some cases are over. e.mu is held.
+func (e *Eval) haveRun(of []*check.Case) bool {
+	n := make(map[string]int)
+	for i := range e.Scored {
+		if s := &e.Scored[i]; e.Own(s) {
+			n[s.Case]++
+		}
+	}
+	return !slices.ContainsFunc(of, func(c *check.Case) bool { return n[c.ID] < e.repeats(c)*len(e.sides) })
 }
 
 // spent reports whether the budget is spent. It is spent too if it limits the cost, and that of a case-run is unknown; ended gets

@@ -19,7 +19,7 @@ import (
 func subjectOf(c *check.Case, view *session.View) (*check.Subject, error) {
 	s := &check.Subject{Case: *c, State: maps.Collect(view.State().All()), Usage: loop.Usage{Cost: new(0.0)}}
 	var t turn
-	for ev := range counting(view) {
+	for ev := range effectiveEvents(view) {
 		if ev.InvocationID != t.id {
 			t.end(s)
 			t = turn{id: ev.InvocationID}
@@ -28,7 +28,7 @@ func subjectOf(c *check.Case, view *session.View) (*check.Subject, error) {
 	}
 	t.end(s)
 	s.Events = func() (all []any) {
-		for ev := range counting(view) {
+		for ev := range effectiveEvents(view) {
 			data, err := ev.AppendJSON(nil)
 			var v any
 			if err == nil && json.Unmarshal(data, &v) == nil {
@@ -40,8 +40,8 @@ func subjectOf(c *check.Case, view *session.View) (*check.Subject, error) {
 	return s, view.Err()
 }
 
-// counting yields the events of a log that are not superseded.
-func counting(view *session.View) iter.Seq[*session.Event] {
+// effectiveEvents yields the events of a log that are not superseded.
+func effectiveEvents(view *session.View) iter.Seq[*session.Event] {
 	gone := view.Superseded()
 	return func(yield func(*session.Event) bool) {
 		for ev := range view.Log().All() {

@@ -104,7 +104,7 @@ func (f *flags) run(cmd *cobra.Command, e *term.Env, file string) error {
 	if f.cases == "" {
 		return term.UsageError(fmt.Errorf("no cases are given; write: refrain eval %s --cases FILE", shellword.Of(file)))
 	}
-	if err := f.given(cmd); err != nil {
+	if err := f.checkEmpty(cmd); err != nil {
 		return term.UsageError(err)
 	}
 	if f.stopEarly && f.against == "" {
@@ -226,8 +226,8 @@ func (f *flags) version(ctx context.Context, e *term.Env, p *eval.Plan, set *cas
 	return err
 }
 
-// given returns an error about a flag that is given without a value, such as by a variable of a shell that is not set.
-func (f *flags) given(cmd *cobra.Command) error {
+// checkEmpty returns an error about a flag that is given without a value, such as by a variable of a shell that is not set.
+func (f *flags) checkEmpty(cmd *cobra.Command) error {
 	for _, n := range []struct {
 		flag, what string
 		empty      bool
@@ -305,8 +305,9 @@ func openStore(ctx context.Context, e *term.Env, spec string) (*store, error) {
 		s.Close()
 		return nil, err
 	}
-	return &store{e: e, spec: spec, stock: s, config: eval.Config{Supervisor: sup, Service: s.Service, AppName: runstore.AppName, UserID: runstore.UserName,
-		Code: e.Code, Owner: lease.Process(), Dead: lease.Dead, LeaseTTL: runstore.LeaseTTL}}, nil
+	cfg := eval.Config{Supervisor: sup, Service: s.Service, AppName: runstore.AppName, UserID: runstore.UserName, Code: e.Code,
+		Owner: lease.Process(), Dead: lease.Dead, LeaseTTL: runstore.LeaseTTL}
+	return &store{e: e, spec: spec, stock: s, config: cfg}, nil
 }
 
 // readStore opens a store to read evals.
@@ -315,7 +316,8 @@ func readStore(ctx context.Context, e *term.Env, spec string) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &store{e: e, spec: spec, closeService: closeService, config: eval.Config{Service: service, AppName: runstore.AppName, UserID: runstore.UserName}}, nil
+	cfg := eval.Config{Service: service, AppName: runstore.AppName, UserID: runstore.UserName}
+	return &store{e: e, spec: spec, closeService: closeService, config: cfg}, nil
 }
 
 // leave is how long case-runs have to end their steps after Ctrl-C.
@@ -357,8 +359,8 @@ func (w *store) known(ctx context.Context, p *eval.Plan, word string) ([]eval.Sc
 	if err != nil {
 		return nil, term.UsageError(fmt.Errorf("--against: %w", err))
 	}
-	v := old.Versions[0]
-	p.Versions = append(p.Versions, eval.Version{Side: eval.SideB, Name: v.Name, Hash: v.Hash, Eval: old.ID, Began: old.Began})
+	v := old.AsOld()
+	p.Versions = append(p.Versions, v)
 	if age := time.Since(old.Began); age > eval.OldAfter {
 		fmt.Fprintf(w.e.Stderr, "Eval %s is %d days old. Models change meanwhile; --against %s runs its definition again.\n", old.ID,
 			int(age.Hours()/24), v.Name)
@@ -390,7 +392,8 @@ func (w *store) follow(ctx context.Context, ev *eval.Eval, out *output) error {
 	}
 	err = ev.Run(ctx)
 	if errors.Is(err, term.ErrInterrupted) || errors.Is(err, context.Canceled) || errors.Is(err, supervisor.ErrClosed) {
-		fmt.Fprintf(w.e.Stderr, "Interrupted after %d of %s. Continue with: refrain eval resume %s\n", len(ev.Scored), brief.Count(total, "run"), ev.ID)
+		fmt.Fprintf(w.e.Stderr, "Interrupted after %d of %s. Continue with: refrain eval resume %s\n", len(ev.Scored),
+			brief.Count(total, "run"), ev.ID)
 		return &term.Exit{Code: term.ExitInterrupted}
 	}
 	if err != nil {

@@ -72,7 +72,7 @@ func parseMarkdown(text string) (*Plan, error) {
 				i++
 				s.last = sections[i].last
 			}
-			p.Tasks = append(p.Tasks, whole(lines[s.first:s.last], plainTitle(s.title)))
+			p.Tasks = append(p.Tasks, taskOf(lines[s.first:s.last], plainTitle(s.title)))
 		default:
 			tasks, rest := eachBox(lines[s.first:s.last])
 			p.Tasks = append(p.Tasks, tasks...)
@@ -114,8 +114,8 @@ func (l line) box() (m []string, at int, ok bool) {
 	return []string{l.text[i[2]:i[3]], strings.ToLower(l.text[i[4]:i[5]]), l.text[i[6]:i[7]]}, l.at + i[4], true
 }
 
-// whole returns the task of some lines. It is done when all its boxes are.
-func whole(lines []line, title string) Task {
+// taskOf returns the task of some lines. It is done when all its boxes are.
+func taskOf(lines []line, title string) Task {
 	t := Task{Title: title, Mark: Done}
 	var text []string
 	for _, l := range lines {
@@ -154,7 +154,7 @@ func eachBox(lines []line) (tasks []Task, rest []string) {
 		for end < len(lines) && below(lines, end, len(m[0])) {
 			end++
 		}
-		tasks = append(tasks, whole(lines[i:end], plainTitle(m[2])))
+		tasks = append(tasks, taskOf(lines[i:end], plainTitle(m[2])))
 		i = end
 	}
 	return tasks, append(rest, "")

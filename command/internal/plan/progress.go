@@ -161,7 +161,7 @@ func (p *Plan) Tick(next Next, o Outcome) Ticked {
 		g.Done = append(append([]string(nil), g.Done...), next.Key)
 		delete(g.Tries, next.Key)
 		g.Before = Before{}
-		out.Commit = next.Title + "\n\n" + clipped(o.Said, mostWords)
+		out.Commit = next.Title + "\n\n" + clip(o.Said, mostWords)
 	default:
 		g.Tries[next.Key]++
 		if blocked != "" || g.Tries[next.Key] >= o.Tries {
@@ -204,7 +204,7 @@ func blockedBy(said string) string {
 	if reason = strings.TrimSpace(strings.Trim(reason, "*_ ")); reason == "" {
 		return "the agent does not say why"
 	}
-	return plainTitle(clipped(reason, mostReason))
+	return plainTitle(clip(reason, mostReason))
 }
 
 // Longest texts of an agent in the progress, in bytes. A step gets the progress in a variable of its environment, which has little room.
@@ -213,7 +213,7 @@ const (
 	mostReason = 500
 )
 
-func clipped(text string, most int) string {
+func clip(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}

@@ -136,7 +136,7 @@ func (f *answerFlags) value(q mark.Question, answer []string) (json.RawMessage, 
 	if len(f.set) > 0 || len(answer) == 0 {
 		return nil, fmt.Errorf("%s does not ask for values of the state; write: refrain answer RUN ANSWER", q.ID)
 	}
-	value, err := said(&q, answer[0])
+	value, err := answerValue(&q, answer[0])
 	if err != nil || f.payload == "" {
 		return value, err
 	}
@@ -150,8 +150,8 @@ func (f *answerFlags) value(q mark.Question, answer []string) (json.RawMessage, 
 	return json.Marshal(c)
 }
 
-// said is a text as the question wants to have its answer.
-func said(q *mark.Question, text string) (json.RawMessage, error) {
+// answerValue is a text as the question wants to have its answer.
+func answerValue(q *mark.Question, text string) (json.RawMessage, error) {
 	value := operations.Said(q, text)
 	err := q.Check(&mark.Answer{ID: q.ID, Value: value})
 	switch q.Kind {

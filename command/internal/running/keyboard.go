@@ -261,5 +261,5 @@ func (k *keyboard) value(ctx context.Context, q *mark.Question, text string) (js
 		}
 		return (&answerFlags{set: set}).value(*q, nil)
 	}
-	return said(q, text)
+	return answerValue(q, text)
 }

@@ -7,10 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -26,14 +24,9 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/deffile"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/command/internal/trust"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/internal/files/runfiles"
 	"github.com/refrain-dev/refrain/internal/files/workspace"
-	"github.com/refrain-dev/refrain/internal/process/child"
-	"github.com/refrain-dev/refrain/internal/process/procgroup"
 	"github.com/refrain-dev/refrain/internal/values/brief"
-	"github.com/refrain-dev/refrain/internal/values/limited"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -182,7 +175,7 @@ repeated output stopped the loop.`,
 			if f.countsTests() {
 				f.run.set[codingloop.BeforeKey] = testsBefore(cmd.Context())
 			}
-			switch done, err := f.done(cmd.Context(), e); {
+			switch done, err := f.checkFirst(cmd.Context(), e); {
 			case err != nil:
 				return term.Failure(err)
 			case done:
@@ -226,7 +219,8 @@ func (f *loopFlags) add(fl *pflag.FlagSet) {
 	fl.StringArrayVar(&f.protect, "protect", nil,
 		"restore changed files that match this `pattern`, such as '**/*_test.go', and tell the agent; "+
 			"repeat the flag for more; needs --branch")
-	fl.StringVar(&f.notes, "notes", "", "`FILE` of the copy, such as NOTES.md, in which the agent leaves notes for its next iteration; off for none; "+
+	fl.StringVar(&f.notes, "notes", "", "`FILE` of the copy, such as NOTES.md, in which the agent leaves notes for its next "+
+		"iteration; off for none; "+
 		"needs --branch (default: NOTES.md with --plan)")
 	fl.BoolVar(&f.keepNotes, "keep-notes", false, "put the file of --notes on the branch, too")
 	fl.StringArrayVar(&f.copyToo, "copy", nil, "copy ignored files that match this `pattern` too, as in .gitignore, such as .env; "+
@@ -411,7 +405,8 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 	return text, err
 }
 
-// notesFile returns the file in which the agent leaves notes; "" for none. By default a plan has one, if the name is free and the agent may write.
+// notesFile returns the file in which the agent leaves notes; "" for none. By default a plan has one, if the name is free and the agent
+// may write.
 func (f *loopFlags) notesFile() (string, error) {
 	name := filepath.ToSlash(f.notes)
 	switch {
@@ -518,56 +513,6 @@ func (f *loopFlags) written(text []byte) (path string, remove func(), err error)
 	return f.write, func() {}, cmp.Or(err, file.Close())
 }
 
-// done runs the command of --until once before the agent is asked, and reports whether the command succeeds. With --branch,
-// done creates the run's copy of the repository and runs the command in a checkout of it, so that the run starts from the files
-// of this moment.
-func (f *loopFlags) done(ctx context.Context, e *term.Env) (done bool, err error) {
-	if f.until == "" || f.agrees != "" || f.plan != "" {
-		return false, nil
-	}
-	if f.run.shown.Mode != term.Quiet && f.run.shown.Mode != term.JSON {
-		fmt.Fprintf(e.Stderr, "Before the agent is asked: %s\n", brief.Clip(brief.Clean(f.until), 200))
-	}
-	if f.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, f.timeout,
-			fmt.Errorf("--until: the command has not ended within --timeout %s; give a longer --timeout", f.timeout))
-		defer cancel()
-	}
-	if f.branch == "" {
-		return f.succeeds(ctx, ".", nil)
-	}
-	f.run.session = supervisor.NewID()
-	store := runfiles.Store(f.run.root)
-	defer func() {
-		if done || err != nil { // there is no run
-			err = errors.Join(err, workspace.Remove(context.WithoutCancel(ctx), store, f.run.session))
-		}
-	}()
-	var exclude []string
-	if notes, err := f.notesFile(); err == nil && notes != "" && !f.keepNotes {
-		exclude = []string{notes}
-	}
-	cfg := workspace.Config{From: f.run.root, Exclude: exclude, Store: store, Run: f.run.session, Copy: f.copies(),
-		Setup: runfiles.Setup(f.setupArgs(), nil), Copies: trust.Copies(e.Getenv), Owner: runfiles.Owner(f.run.root, runstore.Name(e, f.run.store))}
-	if err := workspace.CheckBranch(ctx, cfg, strings.ReplaceAll(f.branch, "{{run}}", f.run.session), ""); err != nil {
-		return false, term.UsageError(err)
-	}
-	if err := runstore.PrepareFolder(e, f.run.store); err != nil {
-		return false, err
-	}
-	tree, err := workspace.Open(ctx, cfg)
-	if err != nil {
-		return false, err
-	}
-	defer tree.Close()
-	err = tree.Clean(ctx, tree.Start(), nil, "", func(dir string, env []string) error {
-		done, err = f.succeeds(ctx, dir, env)
-		return err
-	})
-	return done, err
-}
-
 // watches looks at the user's repository before a run that works on a copy. The function that it returns says what has changed there since.
 func (f *loopFlags) watches(ctx context.Context, e *term.Env) (say func()) {
 	if f.branch == "" || f.run.detach {
@@ -602,35 +547,4 @@ func (f *loopFlags) setupArgs() []string {
 		return nil
 	}
 	return codingloop.SetupOf(f.setup)
-}
-
-// succeeds runs the command of --until in a folder. It keeps the command's output for the first prompt, and returns an error if
-// the command cannot be run.
-func (f *loopFlags) succeeds(ctx context.Context, dir string, env []string) (bool, error) {
-	cmd := exec.CommandContext(ctx, "sh", "-c", f.until)
-	cmd.Dir, cmd.Env = dir, append(child.Inheritance{}.Environ(), env...)
-	said := &limited.Head{Most: codingloop.Longest, Full: func() error { return io.ErrShortWrite }} // ends the command
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = said, said, time.Second
-	procgroup.Lead(cmd)
-	if err := cmd.Start(); err != nil {
-		return false, fmt.Errorf("--until: %w", err)
-	}
-	err := cmd.Wait()
-	_ = procgroup.Kill(cmd.Process)
-	text := strings.ToValidUTF8(child.Secrets(cmd.Env).StrikeWhole(said.String()), "\uFFFD")
-	f.run.set[codingloop.SaidKey] = strings.TrimRight(text, "\r\n")
-	switch code := cmd.ProcessState.ExitCode(); {
-	case errors.Is(context.Cause(ctx), term.ErrInterrupted):
-		return false, &term.Exit{Code: term.ExitInterrupted, Err: errors.New("--until: interrupted before the agent was asked; " +
-			"there is no run, and your files are as they were")}
-	case ctx.Err() != nil:
-		return false, context.Cause(ctx)
-	case said.Cut():
-		return false, term.UsageError(fmt.Errorf("--until: the output of the command is longer than %d MiB; %s",
-			codingloop.Longest>>20, deffile.PrintLess))
-	case code == 126 || code == 127:
-		return false, term.UsageError(fmt.Errorf("--until: exit status %d: the shell cannot run %s; correct the command, or "+
-			"install its program; if the agent is to create the program, write: test -x PROGRAM && PROGRAM", code, brief.Clean(f.until)))
-	}
-	return err == nil || errors.Is(err, exec.ErrWaitDelay), nil // a background process of the command may keep the output open
 }

@@ -119,8 +119,8 @@ func readFlags(name string) ([]byte, error) {
 // withCommand lists the flags of a file whose values are commands, or words of one.
 var withCommand = []string{"acp", "agent-command", "allow", argsKey, "notify-command", "setup", "until"}
 
-// accepted is what a person accepts of a file with flags.
-type accepted struct {
+// consent is what a person accepts of a file with flags.
+type consent struct {
 	hash    string   // what [trust.Keeper] knows it by
 	root    string   // the folder whose flags the file has
 	scripts []string // the files that its commands name
@@ -129,7 +129,7 @@ type accepted struct {
 
 // acceptedOf returns what a person accepts of a file with flags: its text, the folder whose flags it has, the commands of its plan, and the
 // files that all commands name, because the same text starts other programs in another folder.
-func acceptedOf(name string, text []byte, flags []fileFlag) (a accepted, err error) {
+func acceptedOf(name string, text []byte, flags []fileFlag) (a consent, err error) {
 	if a.root, err = filepath.Abs(name); err == nil {
 		a.root, err = filepath.EvalSymlinks(filepath.Dir(filepath.Dir(a.root)))
 	}
@@ -343,7 +343,7 @@ func (f *loopFlags) writeDefaults(e *term.Env, fl *pflag.FlagSet) error {
 	_, err = file.Write(text)
 	if err = errors.Join(err, file.Close()); err == nil {
 		var flags []fileFlag
-		var a accepted
+		var a consent
 		if flags, err = parseFlags(f.write, text); err == nil {
 			a, err = acceptedOf(f.write, text, flags)
 		}

@@ -130,7 +130,7 @@ func NewCountTests(e *term.Env) *cobra.Command {
 	return &cobra.Command{
 		Use: countTests, Hidden: true, Short: "Count the tests in the current folder",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			counts := declared(cmd.Context())
+			counts := declaredLimits(cmd.Context())
 			var before map[string]int64
 			if err := json.NewDecoder(e.Stdin).Decode(&before); err == nil && before["broken"] == 0 {
 				counts["total_before"], counts["skipped_before"] = before["passed"]+before["skipped"], before["skipped"]
@@ -140,8 +140,8 @@ func NewCountTests(e *term.Env) *cobra.Command {
 	}
 }
 
-// declared counts the tests of the current folder, in the form of tests: counts.
-func declared(ctx context.Context) map[string]int64 {
+// declaredLimits counts the tests of the current folder, in the form of tests: counts.
+func declaredLimits(ctx context.Context) map[string]int64 {
 	c, err := testscan.Scan(ctx, ".")
 	if err != nil {
 		return map[string]int64{"passed": 0, "failed": 0, "skipped": 0, "broken": 1}
@@ -151,6 +151,6 @@ func declared(ctx context.Context) map[string]int64 {
 
 // testsBefore returns what [NewCountTests] prints in the current folder.
 func testsBefore(ctx context.Context) string {
-	text, _ := json.Marshal(declared(ctx)) // numbers can always be encoded
+	text, _ := json.Marshal(declaredLimits(ctx)) // numbers can always be encoded
 	return string(text)
 }

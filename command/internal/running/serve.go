@@ -168,7 +168,7 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 	if err != nil {
 		return errors.Join(term.Failure(fmt.Errorf("--addr: %w", err)), srv.Shutdown(ctx))
 	}
-	where := "http://" + browsed(l.Addr().String(), any)
+	where := "http://" + browseAddress(l.Addr().String(), any)
 	silence, err := s.Announce(e, where)
 	if err != nil {
 		term.PrintError(e.Stderr, err)
@@ -344,8 +344,8 @@ func names(host string, any bool, given []string) []string {
 	return given
 }
 
-// browsed returns the address that a browser on this machine uses.
-func browsed(addr string, any bool) string {
+// browseAddress returns the address that a browser on this machine uses.
+func browseAddress(addr string, any bool) string {
 	_, port, err := net.SplitHostPort(addr)
 	if !any || err != nil {
 		return addr

@@ -34,8 +34,8 @@ func (e *StrangerError) Error() string {
 		"if you know its runs, accept it with refrain trust, which first shows what they start; --store sqlite:PATH names another store"))
 }
 
-// named is the remedy for a store that cannot have a mark.
-func named(path string) string {
+// displayName is the remedy for a store that cannot have a mark.
+func displayName(path string) string {
 	return "if you know its runs, name the store with --store sqlite:" + path + " or REFRAIN_STORE"
 }
 
@@ -54,15 +54,15 @@ func Found(ctx context.Context, getenv func(string) string, path string) error {
 		return fs.ErrNotExist // another process creates it now, or it has older tables, or is damaged
 	}
 	defer s.Close()
-	switch marked, err := marked(ctx, getenv, s); {
+	switch marked, err := hasMark(ctx, getenv, s); {
 	case err != nil:
-		return &StrangerError{Path: path, Why: "it cannot be known who made it: " + err.Error(), Remedy: named(path)}
+		return &StrangerError{Path: path, Why: "it cannot be known who made it: " + err.Error(), Remedy: displayName(path)}
 	case !marked && empty(ctx, s):
 		return fs.ErrNotExist
 	case !marked:
 		return &StrangerError{Path: path, Why: foreign}
 	}
-	return tracked(ctx, path)
+	return checkUntracked(ctx, path)
 }
 
 const foreign = "your Refrain did not create it on this machine"
@@ -97,9 +97,9 @@ func place(path string) error {
 	return nil
 }
 
-// tracked returns an error for a store that is in the index of a git repository, because everybody who changes the repository
+// checkUntracked returns an error for a store that is in the index of a git repository, because everybody who changes the repository
 // changes the store.
-func tracked(ctx context.Context, path string) error {
+func checkUntracked(ctx context.Context, path string) error {
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
 		return err
@@ -125,8 +125,8 @@ func tracked(ctx context.Context, path string) error {
 // The session that has the mark of a store.
 const markApp, markUser, markID = "refrain.trust", "user", "store"
 
-// marked reports whether a store has the mark of this user.
-func marked(ctx context.Context, getenv func(string) string, s session.Service) (bool, error) {
+// hasMark reports whether a store has the mark of this user.
+func hasMark(ctx context.Context, getenv func(string) string, s session.Service) (bool, error) {
 	k, err := Open(getenv)
 	if err != nil {
 		return false, err
@@ -170,7 +170,7 @@ func Adopt(ctx context.Context, getenv func(string) string, path string, s sessi
 			return false, err
 		}
 	}
-	ours, err := marked(ctx, getenv, s) // another process may have marked it
+	ours, err := hasMark(ctx, getenv, s) // another process may have marked it
 	if err == nil && !ours {
 		err = &StrangerError{Path: path, Why: foreign}
 	}
@@ -198,7 +198,7 @@ func Accept(ctx context.Context, getenv func(string) string, path string) error 
 	if err := os.Chmod(path, 0o600); err != nil {
 		return err
 	}
-	if err := errors.Join(place(path), tracked(ctx, path)); err != nil {
+	if err := errors.Join(place(path), checkUntracked(ctx, path)); err != nil {
 		return err
 	}
 	s, err := sqlite.Open(ctx, path, sqlite.Config{})

@@ -5,7 +5,6 @@ package cases
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"io/fs"
 	"maps"
 	"path"
@@ -384,7 +383,7 @@ func (r *reader) criterion(name string, n *source.Node) check.Spec {
 			"0": check.Exact, "1": check.InOrder, "2": check.AnyOrder}
 		order, ok := orders[strings.ToUpper(match.Value)]
 		if s.Order = order; !ok {
-			r.report(match, definition.CodeValue, "match_type cannot be %s", fmt.Sprintf("%q", match.Value)).Hint = "there are EXACT, IN_ORDER, ANY_ORDER"
+			r.report(match, definition.CodeValue, "match_type cannot be %q", match.Value).Hint = "there are EXACT, IN_ORDER, ANY_ORDER"
 		}
 	}
 	return s

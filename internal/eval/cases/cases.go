@@ -9,7 +9,7 @@
 //	}
 //	grader, err := set.Grader()
 //	...
-//	grade := grader.Grade(ctx, subject)
+//	grade, err := grader.Grade(ctx, subject)
 //
 // Nothing of a case is executed. Files that a file names are inside its folder.
 package cases

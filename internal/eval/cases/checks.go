@@ -30,8 +30,8 @@ var alone = []check.Kind{check.Rouge1, check.Calls, check.Completed, check.Equal
 // checks reads a list of checks. The result is never nil.
 func (r *reader) checks(n *source.Node, what string) []check.Spec {
 	all := make([]check.Spec, 0, len(n.Content))
-	for i, item := range r.list(n, what) {
-		if s, ok := r.check(item, fmt.Sprintf("%s[%d]", what, i)); ok {
+	for _, item := range r.list(n, what) {
+		if s, ok := r.check(item); ok {
 			all = append(all, s)
 		}
 	}
@@ -39,7 +39,7 @@ func (r *reader) checks(n *source.Node, what string) []check.Spec {
 }
 
 // check reads one check, and reports what is wrong with it.
-func (r *reader) check(n *source.Node, what string) (s check.Spec, ok bool) {
+func (r *reader) check(n *source.Node) (s check.Spec, ok bool) {
 	before := len(*r.problems)
 	at := map[string]*source.Node{"kind": n}
 	if n.Kind == source.Scalar {
@@ -48,7 +48,7 @@ func (r *reader) check(n *source.Node, what string) (s check.Spec, ok bool) {
 			r.report(n, definition.CodeMissing, "the check %s needs a value", s.Kind).Hint = fmt.Sprintf("write {%s: …}", s.Kind)
 			return s, false
 		}
-	} else if !r.checkFields(n, what, &s, at) {
+	} else if !r.checkFields(n, &s, at) {
 		return s, false
 	}
 	if len(*r.problems) > before {
@@ -62,7 +62,7 @@ func (r *reader) check(n *source.Node, what string) (s check.Spec, ok bool) {
 }
 
 // checkFields reads a check that is a map: its kind with a value, and the fields that all checks have.
-func (r *reader) checkFields(n *source.Node, what string, s *check.Spec, at map[string]*source.Node) bool {
+func (r *reader) checkFields(n *source.Node, s *check.Spec, at map[string]*source.Node) bool {
 	pairs, ok := r.pairs(n, "a check")
 	if !ok {
 		return false
@@ -109,7 +109,7 @@ func (r *reader) checkFields(n *source.Node, what string, s *check.Spec, at map[
 	return true
 }
 
-// unknownCheck returns the hint for the name of a check that there is not.
+// unknownCheck returns the hint for a name that no check has.
 func unknownCheck(name string) string {
 	switch name {
 	case "judge", "rubric", "question", "llm-rubric":

@@ -63,7 +63,7 @@ func Read(fsys fs.FS, name, dir string) (*Set, error) {
 			f.decide()
 		}
 	}
-	if err := sorted(f.problems); err != nil {
+	if err := sortProblems(f.problems); err != nil {
 		return nil, err
 	}
 	return f.set, nil
@@ -105,7 +105,8 @@ func (f *file) data(name string, most int64) ([]byte, bool) {
 	case err != nil:
 		r.at(source.Span{}, definition.CodeFile, "the file cannot be read: %v", source.Cause(err))
 	case int64(len(data)) > most:
-		r.at(source.Span{}, definition.CodeFile, "the file is larger than %d MiB", most>>20).Hint = "split the cases into several files, or keep them in a .jsonl file"
+		p := r.at(source.Span{}, definition.CodeFile, "the file is larger than %d MiB", most>>20)
+		p.Hint = "split the cases into several files, or keep them in a .jsonl file"
 	}
 	return bytes.TrimPrefix(data, []byte("\ufeff")), err == nil && int64(len(data)) <= most
 }
@@ -361,7 +362,8 @@ func (r *reader) id(at *source.Node) string {
 	}
 	if i := strings.IndexFunc(id, hidden); i >= 0 {
 		c, _ := utf8.DecodeRuneInString(id[i:])
-		r.report(at, definition.CodeValue, "an ID is one line of visible characters, and this one has %U in it", c).Hint = "write it anew, without that character"
+		p := r.report(at, definition.CodeValue, "an ID is one line of visible characters, and this one has %U in it", c)
+		p.Hint = "write it anew, without that character"
 	}
 	return id
 }

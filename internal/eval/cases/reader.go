@@ -286,8 +286,8 @@ func (r *reader) path(n *source.Node, what string) (string, bool) {
 	return name, true
 }
 
-// sorted returns the problems in the order of the files and of their text; nil if there are none.
-func sorted(ps definition.Problems) error {
+// sortProblems returns the problems in the order of the files and of their text; nil if there are none.
+func sortProblems(ps definition.Problems) error {
 	if len(ps) == 0 {
 		return nil
 	}

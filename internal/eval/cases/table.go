@@ -27,7 +27,8 @@ func (f *file) table(name string) {
 	r := f.reader(name, string(data))
 	if at, what := source.Unreadable(r.src.Text); what != "" {
 		line, column := r.src.Place(at)
-		r.at(source.Span{Src: r.src, Line: line, Column: column, Length: 1}, definition.CodeSyntax, "the file has %s in it", what).Hint = "save the file as UTF-8"
+		at := source.Span{Src: r.src, Line: line, Column: column, Length: 1}
+		r.at(at, definition.CodeSyntax, "the file has %s in it", what).Hint = "save the file as UTF-8"
 		return
 	}
 	before := len(f.set.Cases)

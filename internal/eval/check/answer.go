@@ -51,8 +51,8 @@ func (s Spec) text(subject *Subject) (string, *finding) {
 	return string(data), nil
 }
 
-// trimmed is the form in which texts are compared.
-func trimmed(text string) string { return strings.TrimSpace(norm.NFC.String(text)) }
+// trim is the form in which texts are compared.
+func trim(text string) string { return strings.TrimSpace(norm.NFC.String(text)) }
 
 // quote shows a text in a reason.
 func quote(text string) string { return `"` + brief.Line(text, 80) + `"` }
@@ -64,7 +64,7 @@ func (s Spec) texts() func(context.Context, *Subject) finding {
 	}
 	if len(s.Texts) == 0 {
 		return s.byTurn(func(answer, expected string) (float64, string) {
-			if equal(trimmed(answer), trimmed(expected)) {
+			if equal(trim(answer), trim(expected)) {
 				return 1, ""
 			}
 			verb := "is not"
@@ -76,7 +76,7 @@ func (s Spec) texts() func(context.Context, *Subject) finding {
 	}
 	want := make([]string, len(s.Texts))
 	for i, t := range s.Texts {
-		want[i] = trimmed(t)
+		want[i] = trim(t)
 	}
 	if s.Kind == Contains {
 		return s.share("contains", func(i int, answer string) bool { return strings.Contains(answer, want[i]) })
@@ -87,7 +87,7 @@ func (s Spec) texts() func(context.Context, *Subject) finding {
 			return *f
 		}
 		for _, w := range want {
-			if trimmed(answer) == w {
+			if trim(answer) == w {
 				return finding{value: 1, reason: "equals " + quote(w)}
 			}
 		}
@@ -114,7 +114,7 @@ func (s Spec) share(verb string, holds func(i int, answer string) bool) func(con
 		if f != nil {
 			return *f
 		}
-		answer = trimmed(answer)
+		answer = trim(answer)
 		var missing []string
 		for i, t := range s.Texts {
 			if !holds(i, answer) {

@@ -157,7 +157,7 @@ func TestNotEvaluated(t *testing.T) {
 	}
 }
 
-// A limit of a cost that nobody knows was not kept, whether or not there is a "not".
+// If the cost is unknown, a limit of the cost fails, with "not" too.
 func TestUnknownCostIsNotWithinALimit(t *testing.T) {
 	s := run()
 	s.Usage.Cost = nil

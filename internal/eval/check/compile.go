@@ -49,7 +49,8 @@ var Orders = []Order{Exact, InOrder, AnyOrder}
 
 // stopReasons are the reasons that a run can have.
 var stopReasons = []loop.StopReason{
-	loop.ReasonExit, loop.ReasonEscalated, loop.ReasonImpossible, loop.ReasonBlocked, loop.ReasonCondition, loop.ReasonTarget, loop.ReasonConverged,
+	loop.ReasonExit, loop.ReasonEscalated, loop.ReasonImpossible, loop.ReasonBlocked, loop.ReasonCondition, loop.ReasonTarget,
+	loop.ReasonConverged,
 	loop.ReasonNoProgress, loop.ReasonMaxIterations, loop.ReasonTimeout, loop.ReasonBudget, loop.ReasonError, loop.ReasonCanceled,
 }
 
@@ -72,7 +73,7 @@ func Compile(spec Spec) (*Check, error) {
 	case Equals:
 		c.find = spec.texts()
 	case Contains:
-		if i := slices.IndexFunc(spec.Texts, func(text string) bool { return trimmed(text) == "" }); i >= 0 {
+		if i := slices.IndexFunc(spec.Texts, func(text string) bool { return trim(text) == "" }); i >= 0 {
 			wrong = &Error{Field: fmt.Sprintf("contains[%d]", i), Message: "every answer contains the empty text",
 				Hint: "write a text that a wrong answer does not have, or matches: \\S for any text"}
 		}
@@ -92,7 +93,7 @@ func Compile(spec Spec) (*Check, error) {
 	case Max:
 		c.find, wrong = spec.max()
 	case Completed:
-		c.find = completed
+		c.find = checkCompleted
 	case Unsupported:
 		c.find = func(context.Context, *Subject) finding { return finding{none: true, reason: spec.Text} }
 	default:
@@ -237,7 +238,7 @@ func (s Spec) schema() (func(context.Context, *Subject) finding, *Error) {
 			return *f
 		}
 		if text, ok := v.(string); ok && s.Of == "" {
-			if err := json.Unmarshal([]byte(unfenced(text)), &v); err != nil {
+			if err := json.Unmarshal([]byte(unfence(text)), &v); err != nil {
 				return finding{reason: fmt.Sprintf("%s is not JSON: %v", quote(text), err)}
 			}
 		}
@@ -250,8 +251,8 @@ func (s Spec) schema() (func(context.Context, *Subject) finding, *Error) {
 	}, nil
 }
 
-// unfenced returns a text without space around it, and without the code fence around all of it.
-func unfenced(text string) string {
+// unfence returns a text without space around it, and without the code fence around all of it.
+func unfence(text string) string {
 	text = strings.TrimSpace(text)
 	if body, ok := strings.CutPrefix(text, "```"); ok {
 		if body, ok = strings.CutSuffix(body, "```"); ok {
@@ -297,7 +298,7 @@ func (s Spec) stop() (func(context.Context, *Subject) finding, *Error) {
 	}, nil
 }
 
-func completed(_ context.Context, s *Subject) finding {
+func checkCompleted(_ context.Context, s *Subject) finding {
 	switch {
 	case s.short():
 		return broken("%s", ended)

@@ -62,7 +62,7 @@ func (s Spec) valued(v any, p expr.Program, scope *scope) finding {
 			f.value = 1
 		}
 		if is, err := p.Test(scope); err == nil && is.Op != "" {
-			f.reason = fmt.Sprintf("%s: %s %s %s is %t", f.reason, shown(is.Left), is.Op, shown(is.Right), v)
+			f.reason = fmt.Sprintf("%s: %s %s %s is %t", f.reason, display(is.Left), is.Op, display(is.Right), v)
 		} else {
 			f.reason = fmt.Sprintf("%s is %t", f.reason, v)
 		}
@@ -84,7 +84,7 @@ func (s Spec) valued(v any, p expr.Program, scope *scope) finding {
 	return f
 }
 
-func shown(s expr.Side) string {
+func display(s expr.Side) string {
 	if f, ok := s.Number(); ok {
 		return brief.Score(f)
 	}

@@ -142,7 +142,7 @@ func (s Spec) Misreads(expected string) string {
 	switch {
 	case s.Kind == Rouge1 && len(rouge.Words(expected)) == 0:
 		return fmt.Sprintf("%s has no word, so that rouge1 is 0 for every answer", quote(expected))
-	case s.Kind == Contains && s.ReadsExpected() && trimmed(expected) == "":
+	case s.Kind == Contains && s.ReadsExpected() && trim(expected) == "":
 		return "every answer contains the empty text"
 	}
 	return ""

@@ -128,7 +128,7 @@ func (s *Summary) WriteJSON(w io.Writer) error {
 
 // finite returns a number with six digits, and nil for one that JSON does not have.
 func finite(x float64) *float64 {
-	if !known(x) {
+	if !isFinite(x) {
 		return nil
 	}
 	return new(brief.Digits(x, 6))
@@ -136,7 +136,7 @@ func finite(x float64) *float64 {
 
 // optional returns a number as it is, and nil for one that JSON does not have.
 func optional(x *float64) *float64 {
-	if x == nil || !known(*x) {
+	if x == nil || !isFinite(*x) {
 		return nil
 	}
 	return x

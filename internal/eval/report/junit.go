@@ -73,7 +73,7 @@ func (s *Summary) WriteJUnit(w io.Writer) error {
 	}
 	suite.Cases = append(suite.Cases, verdict)
 	for i, c := range suite.Cases {
-		suite.Cases[i].Output.Text = allowed(c.Output.Text)
+		suite.Cases[i].Output.Text = withoutForbidden(c.Output.Text)
 		suite.Tests++
 		switch {
 		case c.Failure != nil:
@@ -115,8 +115,8 @@ func names(taken ...string) func(string) string {
 	}
 }
 
-// allowed replaces the characters that XML cannot have, which the encoder does in attributes but not in CDATA.
-func allowed(text string) string {
+// withoutForbidden replaces the characters that XML cannot have, which the encoder does in attributes but not in CDATA.
+func withoutForbidden(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t', r == '\n', r == '\r', ' ' <= r && r <= '\uD7FF', '\uE000' <= r && r <= '\uFFFD', r >= '\U00010000':

@@ -80,18 +80,18 @@ func (s *Side) unevaluated() string {
 	return text + ". Give such a case a reference, or a check that needs none."
 }
 
-// named is a version with what tells it from the other one in a sentence.
-type named struct {
+// sideName is a version with what tells it from the other one in a sentence.
+type sideName struct {
 	of    string // " of the new version"; "" if there is one version
 	side  *Side
 	total *Total
 }
 
-func (s *Summary) versions() []named {
+func (s *Summary) versions() []sideName {
 	if s.Old == nil {
-		return []named{{"", &s.New, &s.NewTotal}}
+		return []sideName{{"", &s.New, &s.NewTotal}}
 	}
-	return []named{{" of the new version", &s.New, &s.NewTotal}, {" of the old version", s.Old, s.OldTotal}}
+	return []sideName{{" of the new version", &s.New, &s.NewTotal}, {" of the old version", s.Old, s.OldTotal}}
 }
 
 func errorsOf(t *Total) int {
@@ -201,7 +201,7 @@ func (s *Summary) sight() (all []string) {
 	} else if needed := c.Needed(c.Difference); s.Verdict == Undecided && 0 < needed && needed < 1e5 {
 		add("If the true difference is %s, as measured here, a verdict takes about %s.", s.difference(c.Difference), s.amount(needed))
 	}
-	if !known(seen) || seen <= 0 || c.Units < stats.Least {
+	if !isFinite(seen) || seen <= 0 || c.Units < stats.Least {
 		return all
 	}
 	smaller := ""

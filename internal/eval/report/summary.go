@@ -185,7 +185,7 @@ func (t *Total) add(run *Run) {
 	if run.Error != "" {
 		t.Errors++
 	}
-	if run.Cost == nil || !known(*run.Cost) {
+	if run.Cost == nil || !isFinite(*run.Cost) {
 		t.Cost = nil
 	} else if t.Cost != nil {
 		*t.Cost += *run.Cost

@@ -180,13 +180,13 @@ func interval(x, low, high float64, format string) string {
 		decimals = 3
 	}
 	text := fmt.Sprintf(format, decimals, x)
-	if !known(low) || !known(high) {
+	if !isFinite(low) || !isFinite(high) {
 		return text + " (unknown)"
 	}
 	return fmt.Sprintf("%s ("+format+" … "+format+")", text, decimals, low, decimals, high)
 }
 
-func known(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 // change writes a difference of a metric with its interval.
 func change(metric string, c *stats.Comparison) string {
@@ -202,7 +202,7 @@ func change(metric string, c *stats.Comparison) string {
 	switch {
 	case c.Low == c.High: // no case differs
 		return percent(c.Difference)
-	case !known(c.Low) || !known(c.High):
+	case !isFinite(c.Low) || !isFinite(c.High):
 		return percent(c.Difference) + " (unknown)"
 	}
 	return fmt.Sprintf("%s (%s … %s)", percent(c.Difference), percent(c.Low), percent(c.High))

@@ -42,7 +42,7 @@ func stem(w string) string {
 	if len(w) <= 2 {
 		return w
 	}
-	return double(final(suffixes(adjectives(nouns(ending(past(plural(w))))))))
+	return double(final(suffixes(adjectives(nouns(ending(stemPast(plural(w))))))))
 }
 
 // consonant reports whether a letter is a consonant. A y is one unless it follows a consonant.
@@ -97,8 +97,8 @@ func plural(w string) string {
 	return replace(w, []suffix{{"sses", "ss", nil}, {"ies", "i", nil}, {"ss", "ss", nil}, {"s", "", nil}})
 }
 
-// past is step 1b.
-func past(w string) string {
+// stemPast is step 1b.
+func stemPast(w string) string {
 	if rest, ok := strings.CutSuffix(w, "ied"); ok {
 		if len(w) == 4 {
 			return rest + "ie"

@@ -15,13 +15,13 @@ const mostShuffled = 12
 func chance(o Observation) float64 {
 	var all []float64
 	for _, x := range o.A {
-		if known(x) {
+		if isFinite(x) {
 			all = append(all, x)
 		}
 	}
 	n := len(all)
 	for _, x := range o.B {
-		if known(x) {
+		if isFinite(x) {
 			all = append(all, x)
 		}
 	}

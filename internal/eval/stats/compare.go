@@ -57,7 +57,7 @@ func CompareRatio(obs []Observation, o Options) Comparison {
 func compare(obs []Observation, o Options, ratio bool) Comparison {
 	c := Comparison{options: o, ratio: ratio}
 	for i := range obs {
-		weight, ok := weighted(obs[i])
+		weight, ok := weightOf(obs[i])
 		a, okA := average(obs[i].A)
 		b, okB := average(obs[i].B)
 		d := a - b
@@ -66,7 +66,7 @@ func compare(obs []Observation, o Options, ratio bool) Comparison {
 		} else if ratio {
 			d = math.Log(a / b) // not known if one side is zero or negative
 		}
-		if !ok || !okA || !okB || !known(d) {
+		if !ok || !okA || !okB || !isFinite(d) {
 			c.Left++
 			continue
 		}
@@ -105,7 +105,7 @@ func (c *Comparison) decide(alpha float64) {
 			c.Verdict = Same
 		}
 	}
-	if c.Verdict != Same && s.differing >= Least && known(s.mean) && (c.Low > 0 || c.High < 0) {
+	if c.Verdict != Same && s.differing >= Least && isFinite(s.mean) && (c.Low > 0 || c.High < 0) {
 		c.Verdict = Worse
 		if s.mean > 0 != c.options.LowerIsBetter {
 			c.Verdict = Better
@@ -204,7 +204,7 @@ func (c *Comparison) Needed(difference float64) int {
 		difference = math.Log1p(difference)
 	}
 	err, difference := c.err(), math.Abs(difference)
-	if err == 0 || difference == 0 || !known(difference) || !known(err) {
+	if err == 0 || difference == 0 || !isFinite(difference) || !isFinite(err) {
 		return 0
 	}
 	enough := func(cases int) bool {

@@ -22,7 +22,7 @@ func Mean(obs []Observation, o Options) Estimate {
 	e := Estimate{Mean: math.NaN(), Low: math.NaN(), High: math.NaN()}
 	var values []value
 	for i := range obs {
-		weight, ok := weighted(obs[i])
+		weight, ok := weightOf(obs[i])
 		a, okA := average(obs[i].A)
 		if !ok || !okA {
 			e.Left++

@@ -44,26 +44,26 @@ type value struct {
 	weight, x float64
 }
 
-// weighted returns the weight of a case, and whether the case counts.
-func weighted(o Observation) (float64, bool) {
+// weightOf returns the weight of a case, and whether the case counts.
+func weightOf(o Observation) (float64, bool) {
 	if o.Weight == 0 {
 		return 1, true
 	}
-	return o.Weight, o.Weight > 0 && known(o.Weight)
+	return o.Weight, o.Weight > 0 && isFinite(o.Weight)
 }
 
-func known(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 // average returns the mean of the known values, and whether there is one.
 func average(values []float64) (mean float64, ok bool) {
 	n := 0.0
 	for _, x := range values {
-		if known(x) {
+		if isFinite(x) {
 			n++
 			mean += (x - mean) / n
 		}
 	}
-	return mean, n > 0 && known(mean)
+	return mean, n > 0 && isFinite(mean)
 }
 
 // A sample is the weighted mean of values with its standard error.

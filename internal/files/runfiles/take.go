@@ -44,8 +44,8 @@ func (w *Config) Take(ctx context.Context, place Place, id string, value any, na
 	return w.branch(ctx, d.tree, was, r)
 }
 
-// Editable returns the folder in which a person can edit the files of a run that does not run now, as its next step finds them. value is that of
-// [Key].
+// Editable returns the folder in which a person can edit the files of a run that does not run now, as its next step finds them. value
+// is that of [Key].
 func (w *Config) Editable(ctx context.Context, place Place, id string, value any) (string, error) {
 	was := stateOf(value)
 	rs, d, err := w.standing(ctx, place, id, was)

@@ -27,8 +27,8 @@ func refuses(part string) bool {
 	return ok && (rest == "" || rest[0] == ':' || rest[0] == '\\')
 }
 
-// aliased returns the name under which a file is stored. It is the name itself unless git refuses that.
-func aliased(name string) string {
+// aliasOf returns the name under which a file is stored. It is the name itself unless git refuses that.
+func aliasOf(name string) string {
 	parts := strings.Split(name, "/")
 	for i, part := range parts {
 		if refuses(part) || strings.HasPrefix(part, "%") {
@@ -89,7 +89,7 @@ func (t *Tree) addHidden(ctx context.Context, g *git, names []string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&index, "%s %s\t%s\x00", mode, blob, aliased(name))
+		fmt.Fprintf(&index, "%s %s\t%s\x00", mode, blob, aliasOf(name))
 	}
 	_, err = g.feed(ctx, []byte(index.String()), "update-index", "-z", "--index-info")
 	return err

@@ -213,7 +213,7 @@ func (t *Tree) undoIgnored(ctx context.Context, changes []Change) error {
 			err = root.RemoveAll(filepath.FromSlash(inner))
 		case c.Status == "A":
 			err = root.Remove(filepath.FromSlash(c.Path))
-		case aliased(c.Path) != c.Path:
+		case aliasOf(c.Path) != c.Path:
 			err = t.putBackHidden(ctx, root, c.Path)
 		default:
 			names = append(names, c.Path)
@@ -272,8 +272,8 @@ func (t *Tree) ignoredNow(ctx context.Context, stored Hash) (Hash, error) {
 		_, is := slices.BinarySearch(found, unalias(name))
 		return is
 	})
-	hidden := slices.DeleteFunc(slices.Clone(found), func(name string) bool { return aliased(name) == name })
-	found = slices.DeleteFunc(found, func(name string) bool { return aliased(name) != name })
+	hidden := slices.DeleteFunc(slices.Clone(found), func(name string) bool { return aliasOf(name) == name })
+	found = slices.DeleteFunc(found, func(name string) bool { return aliasOf(name) != name })
 	if len(gone) > 0 {
 		if _, err := g.feed(ctx, lines(gone), "update-index", "-z", "--force-remove", "--stdin"); err != nil {
 			return "", err

@@ -61,10 +61,10 @@ func realPath(folder string) (string, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", fmt.Errorf("make the folder of the workspaces: %w", err)
 	}
-	return resolved(folder)
+	return resolvePath(folder)
 }
 
-func resolved(folder string) (string, error) {
+func resolvePath(folder string) (string, error) {
 	path, err := filepath.Abs(cmp.Or(folder, "."))
 	if err == nil {
 		path, err = filepath.EvalSymlinks(path)

@@ -20,7 +20,7 @@ func (t *Tree) findOrigin(ctx context.Context, bin string) error {
 	note := filepath.Join(t.room, "from")
 	if known, err := os.ReadFile(note); err == nil {
 		t.from = string(known)
-	} else if t.from, err = resolved(t.cfg.From); err != nil {
+	} else if t.from, err = resolvePath(t.cfg.From); err != nil {
 		return err
 	}
 	if info, err := os.Stat(t.from); err != nil || !info.IsDir() {

@@ -30,11 +30,11 @@ type seal struct {
 	config []byte
 }
 
-// sealed returns a git for a store, with its seal. A config that git init may have written stays as it is, so that a
+// openSealed returns a git for a store, with its seal. A config that git init may have written stays as it is, so that a
 // store without write permission can be read.
-func sealed(ctx context.Context, bin, store, format string) (*git, error) {
+func openSealed(ctx context.Context, bin, store, format string) (*git, error) {
 	g := &git{bin: bin, dir: store, config: slices.Clone(pinned), env: []string{"GIT_DIR=" + store}}
-	config, is := written(filepath.Join(store, "config"))
+	config, is := readWritten(filepath.Join(store, "config"))
 	if is && plain(config, format) {
 		g.seal = &seal{store, config}
 	} else {
@@ -82,9 +82,9 @@ func (g *git) blank(ctx context.Context, store, format string) (made string, _ *
 	return made, &seal{store, config}, nil
 }
 
-// written reads a file of the seal. It reads only regular files of limited size, because a program may have replaced
+// readWritten reads a file of the seal. It reads only regular files of limited size, because a program may have replaced
 // the file with a pipe without a writer or a file without an end.
-func written(path string) ([]byte, bool) {
+func readWritten(path string) ([]byte, bool) {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > 64<<10 {
 		return nil, false
@@ -96,7 +96,7 @@ func written(path string) ([]byte, bool) {
 func (s *seal) put() error {
 	for name, want := range map[string][]byte{"config": s.config, filepath.Join("info", "attributes"): []byte(attributes)} {
 		path := filepath.Join(s.store, name)
-		if has, is := written(path); is && bytes.Equal(has, want) {
+		if has, is := readWritten(path); is && bytes.Equal(has, want) {
 			continue
 		}
 		if info, err := os.Lstat(path); err == nil && info.IsDir() {

@@ -57,7 +57,7 @@ func repositories(ctx context.Context, bin, store string) iter.Seq2[*git, error]
 				yield(nil, err)
 				return
 			}
-			if g, err := sealed(ctx, bin, repo, format); !yield(g, err) || err != nil {
+			if g, err := openSealed(ctx, bin, repo, format); !yield(g, err) || err != nil {
 				return
 			}
 		}

@@ -205,7 +205,8 @@ func Remove(ctx context.Context, store, run string) error {
 		if err != nil {
 			return fmt.Errorf("remove the files of run %q: %w", run, err)
 		}
-		refs, err := g.run(ctx, "for-each-ref", "--format=delete %(refname)", "refs/refrain/"+refName(run)+"/", protectedRefs(refName(run)), headRef(refName(run)))
+		name := refName(run)
+		refs, err := g.run(ctx, "for-each-ref", "--format=delete %(refname)", "refs/refrain/"+name+"/", protectedRefs(name), headRef(name))
 		if err != nil {
 			return fmt.Errorf("remove the files of run %q: %w", run, err)
 		}

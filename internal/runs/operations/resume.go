@@ -80,9 +80,9 @@ func (r *Runs) resume(ctx context.Context, id string, req *ResumeRequest, refusa
 	}
 	def, opts, err := p.Apply(change, view)
 	if err != nil {
-		return p.Otherwise(&r.Code, refused(err))
+		return p.Otherwise(&r.Code, refusal(err))
 	}
-	if err := r.accepted(ctx, p, def, id); err != nil {
+	if err := r.accepted(ctx, p, def, view); err != nil {
 		return err
 	}
 	made, err := p.Build(ctx, r.env(), def) // before anything is written
@@ -103,8 +103,8 @@ func noProgram(title string, err error) error {
 	return problem.New(http.StatusUnprocessableEntity, "no_definition", title, "%v", err)
 }
 
-// refused is the problem of a change that a run cannot have. Other errors it returns as they are.
-func refused(err error) error {
+// refusal is the problem of a change that a run cannot have. Other errors it returns as they are.
+func refusal(err error) error {
 	change, ok := errors.AsType[*program.ChangeError](err)
 	if !ok {
 		return err

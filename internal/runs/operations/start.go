@@ -168,7 +168,7 @@ func (r *Runs) program(ctx context.Context, name, text string) (*program.Program
 			def, err = p.ReadIn(r.Folder.FS(), path.Join(filepath.ToSlash(r.Dir), file), file, data)
 		}
 		if err == nil {
-			err = r.accepted(ctx, p, def, "")
+			err = r.accepted(ctx, p, def, nil)
 		}
 		if err != nil {
 			return nil, nil, r.Here(err)

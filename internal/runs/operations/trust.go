@@ -28,6 +28,8 @@ import (
 	"github.com/refrain-dev/refrain/internal/process/shellword"
 	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
 	"github.com/refrain-dev/refrain/internal/runs/program"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -112,10 +114,10 @@ func (r *Runs) asks(ctx context.Context) bool {
 }
 
 // accepted returns a [*NotAcceptedError] for a program that starts programs or sends variables to servers, that an agent starts or
-// continues, and that is new or has changed, or a file that its programs name has, without a person's consent. run is the ID of the run
-// that it continues; empty for a new one. The log of a run is no proof, because it may come from another machine. What a client has sent
+// continues, and that is new or has changed, or a file that its programs name has, without a person's consent. view has the log of the
+// run that it continues; nil for a new one. The log of a run is no proof, because it may come from another machine. What a client has sent
 // as a text is not asked about: see [Runs.Trusts].
-func (r *Runs) accepted(ctx context.Context, p *program.Program, def *definition.Definition, run string) error {
+func (r *Runs) accepted(ctx context.Context, p *program.Program, def *definition.Definition, view *session.View) error {
 	if !r.asks(ctx) || p.Untrusted {
 		return nil
 	}
@@ -134,12 +136,13 @@ func (r *Runs) accepted(ctx context.Context, p *program.Program, def *definition
 	if what == "" {
 		return nil
 	}
-	hash := p.Hash(def, p.Root)
-	if run != "" {
+	hash, run := p.Hash(def, p.Root), ""
+	if view != nil {
 		var err error
-		if hash, err = r.continuedHash(ctx, hash, p, run); err != nil {
+		if hash, err = r.continuedHash(hash, p, view); err != nil {
 			return err
 		}
+		run = view.ID()
 	}
 	r.consent.Lock()
 	known := r.known[hash]
@@ -166,16 +169,12 @@ func (r *Runs) accepted(ctx context.Context, p *program.Program, def *definition
 // continuedHash returns the hash of what a run does that goes on. It is hash, that of its definition, unless the log of the run says
 // more than a person accepts with the definition: that it was imported, other permissions of coding agents, outcomes in place of
 // steps, another model or another folder.
-func (r *Runs) continuedHash(ctx context.Context, hash string, p *program.Program, run string) (string, error) {
-	view, err := r.Brief(ctx, run, 0)
-	if err != nil {
-		return "", err
-	}
+func (r *Runs) continuedHash(hash string, p *program.Program, view *session.View) (string, error) {
 	imported := runlog.IsImported(view)
 	if !imported && p.Permissions == "" && p.Model == "" && len(p.Replace) == 0 && filepath.Clean(p.Root) == filepath.Clean(r.Dir) {
 		return hash, nil
 	}
-	more, err := json.Marshal([]any{hash, run, imported, p.Permissions, p.Model, p.Replace, p.Root})
+	more, err := json.Marshal([]any{hash, view.ID(), imported, p.Permissions, p.Model, p.Replace, p.Root})
 	if err != nil {
 		return "", err
 	}
@@ -188,7 +187,11 @@ func (r *Runs) Accepted(ctx context.Context, id string) error {
 	if !r.asks(ctx) {
 		return nil
 	}
-	started, err := r.Started(ctx, id)
+	view, err := r.Brief(ctx, id, 0)
+	var started mark.RunStarted
+	if err == nil {
+		started, err = supervisor.StartedWith(view)
+	}
 	if errors.Is(err, supervisor.ErrNotFound) || err == nil && len(started.Program) == 0 {
 		return nil // a Go program has started it
 	}
@@ -203,7 +206,7 @@ func (r *Runs) Accepted(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return r.accepted(ctx, p, def, id)
+	return r.accepted(ctx, p, def, view)
 }
 
 // NotAcceptedError refuses a definition that a person has to accept first. It is a [*problem.Problem], too.

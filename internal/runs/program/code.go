@@ -39,7 +39,7 @@ type Source struct {
 // Text returns a definition that refers to no files.
 func Text(text string) Source {
 	const file = "definition.yaml"
-	return Source{kept(map[string]string{file: text}), file}
+	return Source{fileSystem(map[string]string{file: text}), file}
 }
 
 // Into adds the Go code to a build config.

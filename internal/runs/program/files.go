@@ -25,14 +25,14 @@ func (k keeping) Open(name string) (fs.File, error) {
 		return nil, err
 	}
 	k.files[name] = string(text)
-	return kept(map[string]string{name: string(text)}).Open(name)
+	return fileSystem(map[string]string{name: string(text)}).Open(name)
 }
 
 // Stat does not read the file.
 func (k keeping) Stat(name string) (fs.FileInfo, error) { return fs.Stat(k.FS, name) }
 
-// kept returns files by their paths as a file system.
-func kept(files map[string]string) fs.FS {
+// fileSystem returns files by their paths as a file system.
+func fileSystem(files map[string]string) fs.FS {
 	all := make(fstest.MapFS, len(files))
 	for name, text := range files {
 		all[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o400}

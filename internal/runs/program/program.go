@@ -121,7 +121,7 @@ func (p *Program) ReadIn(fsys fs.FS, name, at string, text []byte) (*definition.
 	def, err := definition.Parse(name, text, definition.Options{FS: keeping{fsys, p.Files}, Path: at})
 	if err != nil {
 		res, other := dialect.Import(name, text, dialect.Options{FS: fsys, Path: at})
-		res, note, err := translated(name, res, other, err)
+		res, note, err := translate(name, res, other, err)
 		if err != nil {
 			return nil, err
 		}
@@ -136,10 +136,10 @@ func (p *Program) ReadIn(fsys fs.FS, name, at string, text []byte) (*definition.
 // reports the translation.
 func Translate(file string, err error) (res *dialect.Result, note string, _ error) {
 	res, other := dialect.Load(file, dialect.Options{})
-	return translated(file, res, other, err)
+	return translate(file, res, other, err)
 }
 
-func translated(name string, res *dialect.Result, other, err error) (*dialect.Result, string, error) {
+func translate(name string, res *dialect.Result, other, err error) (*dialect.Result, string, error) {
 	if other != nil {
 		return nil, "", err
 	}
@@ -176,7 +176,7 @@ func Decode(started mark.RunStarted) (*Program, error) {
 
 // Definition returns the definition in the run's files, not the current one on the disk.
 func (p *Program) Definition() (*definition.Definition, error) {
-	return definition.Parse(p.File, []byte(p.Files[p.Path]), definition.Options{FS: kept(p.Files), Path: p.Path})
+	return definition.Parse(p.File, []byte(p.Files[p.Path]), definition.Options{FS: fileSystem(p.Files), Path: p.Path})
 }
 
 // DefinitionFor returns the definition as Definition does, for a program with the code. If another program started

@@ -17,7 +17,7 @@ import (
 // step would have to act. It fails with an [*agent.DivergedError] if the definition's agents act differently than the
 // events record.
 func Fits(ctx context.Context, code program.Code, events []*session.Event, p *program.Program, def *definition.Definition) error {
-	svc, made, err := stored(ctx, nil, events)
+	svc, made, err := storeOf(ctx, nil, events)
 	if err != nil {
 		return err
 	}

@@ -102,7 +102,7 @@ const MostEvents = 20_000
 // need not have an answer yet. code has the Go tools that the definition names. Errors to expect are
 // [ErrNotAsked], a [*NotRebuiltError], and context.Cause(ctx).
 func Of(ctx context.Context, code program.Code, run *runlog.Run, at session.Address, n int) (*Request, error) {
-	before := asked(run.Log(), at)
+	before := promptsBefore(run.Log(), at)
 	n = cmp.Or(n, len(before))
 	if n < 1 || n > len(before) {
 		return nil, ErrNotAsked
@@ -129,9 +129,9 @@ func Of(ctx context.Context, code program.Code, run *runlog.Run, at session.Addr
 	return req, nil
 }
 
-// asked returns how many events are before each request of a step. A request without an answer is one,
+// promptsBefore returns how many events are before each request of a step. A request without an answer is one,
 // too: that of a step that is under way, or has failed.
-func asked(events []*session.Event, at session.Address) (before []int) {
+func promptsBefore(events []*session.Event, at session.Address) (before []int) {
 	open := false // the step has begun, or a tool has answered
 	id := ""
 	for _, ev := range slices.Backward(events) {
@@ -180,7 +180,7 @@ func rebuild(ctx context.Context, code program.Code, initial map[string]any, eve
 	at session.Address) (*Request, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	svc, made, err := stored(ctx, initial, events)
+	svc, made, err := storeOf(ctx, initial, events)
 	if err != nil {
 		return nil, err
 	}
@@ -235,8 +235,8 @@ func rebuild(ctx context.Context, code program.Code, initial map[string]any, eve
 	return e.req, nil
 }
 
-// stored puts some events into a session in memory, whose run can be resumed.
-func stored(ctx context.Context, initial map[string]any, events []*session.Event) (session.Service, session.Session, error) {
+// storeOf puts some events into a session in memory, whose run can be resumed.
+func storeOf(ctx context.Context, initial map[string]any, events []*session.Event) (session.Service, session.Session, error) {
 	if len(events) == 0 {
 		return nil, nil, errElsewhere
 	}

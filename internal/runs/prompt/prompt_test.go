@@ -200,12 +200,12 @@ sub_agents:
 						t.Errorf("%s, request %d (-sent +rebuilt):\n%s", at, i+1, diff)
 					}
 				}
-				waiting := with(log, log.Log()[:asked(log.Log(), at)[0]]) // as it was before the first answer
+				waiting := with(log, log.Log()[:promptsBefore(log.Log(), at)[0]]) // as it was before the first answer
 				first, err := Of(t.Context(), program.Code{}, waiting, at, 0)
 				if err != nil || first.System != want[0].System || first.Number != 1 {
 					t.Errorf("%s, without an answer: %+v, %v", at, first, err)
 				}
-				if len(asked(fork.Log(), at)) > 0 { // a fork has the same events
+				if len(promptsBefore(fork.Log(), at)) > 0 { // a fork has the same events
 					copied, err := Of(t.Context(), program.Code{}, fork, at, 1)
 					if err != nil || copied.System != want[0].System {
 						t.Errorf("%s, of a fork: %+v, %v", at, copied, err)

@@ -153,14 +153,14 @@ func (p *longTexts) state(delta map[string]any, values []value) map[string]any {
 		if len(p.places) == before {
 			short = maps.Clone(delta)
 		}
-		short[v.key] = p.cut(place{In: inJSON, Key: v.key}, p.said(string(v.json)))
+		short[v.key] = p.cut(place{In: inJSON, Key: v.key}, p.equalText(string(v.json)))
 	}
 	return short
 }
 
-// said returns a long text of the event that is JSON for the same value as data, so that the column stores both once. A
-// program often writes its output both as text and as a state key. said returns data itself if there is no such text.
-func (p *longTexts) said(data string) string {
+// equalText returns a long text of the event that is JSON for the same value as data, so that the column stores both once. A
+// program often writes its output both as text and as a state key. equalText returns data itself if there is no such text.
+func (p *longTexts) equalText(data string) string {
 	var val any
 	for i, at := range p.places {
 		if at.In != inText {
