@@ -192,6 +192,24 @@ func TestA2APushOfTwoServers(t *testing.T) {
 	}
 }
 
+// A message that arrives again, because its client did not hear the answer, adds no second address.
+func TestA2APushOfAMessageSentAgain(t *testing.T) {
+	s := open(t, map[string]string{"climbing.yaml": climbing}, private)
+	l := listens(t)
+	p := s.peer("climbing", speeches[0])
+	with := func(c *a2a.SendMessageConfig) {
+		c.PushConfig = &a2a.PushConfig{URL: l.URL, Token: "t1", Auth: &a2a.PushAuthInfo{Scheme: "Bearer", Credentials: "c1"}}
+	}
+	start := words("Up!")
+	task := p.send(start, with)
+	l.hears(t, "TASK_STATE_INPUT_REQUIRED t1")
+	p.send(start, with)
+	all, err := p.ListTaskPushConfigs(t.Context(), &a2a.ListTaskPushConfigRequest{TaskID: task.ID})
+	if err != nil || len(all) != 1 || all[0].ID == "" {
+		t.Errorf("the addresses are %+v, %v", all, err)
+	}
+}
+
 // Notifications go where agents may go, and addresses that get none are refused before the message is taken.
 func TestA2APushAddresses(t *testing.T) {
 	s := open(t, map[string]string{"climbing.yaml": climbing})

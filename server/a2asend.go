@@ -17,6 +17,7 @@ import (
 	"unicode"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/google/uuid"
 
 	"github.com/refrain-dev/refrain/internal/history/runlog"
 	"github.com/refrain-dev/refrain/internal/runs/operations"
@@ -111,6 +112,9 @@ func (a *a2aAgent) take(ctx context.Context, req *a2a.SendMessageRequest) (id, w
 	if err == nil && req.Config != nil && req.Config.PushConfig != nil {
 		c := *req.Config.PushConfig
 		c.TaskID = a2a.TaskID(id)
+		if c.ID == "" { // the same for a message that arrives again, which adds no second address
+			c.ID = uuid.NewSHA1(uuid.Nil, []byte(req.Message.ID+"\n"+c.URL)).String()
+		}
 		err = a.s.pushes.add(ctx, &c, a.old)
 	}
 	return id, wrong, err
@@ -311,11 +315,20 @@ func (a *a2aAgent) SendStreamingMessage(ctx context.Context, req *a2a.SendMessag
 	})
 }
 
-// SubscribeToTask yields a task and its changes until the task has ended or asks a question. If it already has,
-// SubscribeToTask yields only the task.
+// SubscribeToTask yields a task and its changes until the task has ended or asks a question. If it already asks one,
+// SubscribeToTask yields only the task. If it has ended, the error is [a2a.ErrUnsupportedOperation], as section 3.1.6 of the
+// protocol demands; a client of version 0.3, which has no such rule, gets the task.
 func (a *a2aAgent) SubscribeToTask(ctx context.Context, req *a2a.SubscribeToTaskRequest) iter.Seq2[a2a.Event, error] {
 	return a.telling(ctx, func() (id, wrong string, messages *int, err error) {
-		return string(req.ID), "", nil, a.mine(ctx, req.ID)
+		id = string(req.ID)
+		if err := a.mine(ctx, req.ID); err != nil || a.old {
+			return id, "", nil, err
+		}
+		told, err := a.s.standing(ctx, id)
+		if err == nil && states[told.Status].Terminal() {
+			err = problem.New(http.StatusConflict, "run_over", "The task has ended", "get it to see how")
+		}
+		return id, "", nil, err
 	})
 }
 

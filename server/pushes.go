@@ -13,6 +13,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -150,10 +151,13 @@ func (p *pushes) change(ctx context.Context, id string, change func(*pushRecord)
 	}
 }
 
-// add stores an address of a task. It replaces an address that has the same ID.
+// add stores an address of a task. It replaces an address that has the same ID, unless the two are equal.
 func (p *pushes) add(ctx context.Context, c *a2a.PushConfig, old bool) error {
 	c.ID = cmp.Or(c.ID, uuid.NewString())
 	err := p.change(ctx, string(c.TaskID), func(rec *pushRecord) error {
+		if slices.ContainsFunc(rec.Targets, func(t *pushTarget) bool { return t.Old == old && reflect.DeepEqual(t.PushConfig, *c) }) {
+			return errSame
+		}
 		rec.Targets = slices.DeleteFunc(rec.Targets, func(t *pushTarget) bool { return t.ID == c.ID })
 		if len(rec.Targets) >= pushMost {
 			return problem.Bad("the task has %d addresses for notifications, which is the most: delete one", pushMost)
