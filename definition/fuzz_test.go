@@ -14,15 +14,16 @@ import (
 )
 
 func FuzzParse(f *testing.F) {
-	for _, pattern := range []string{"testdata/broken/*.yaml", "testdata/good/*.yaml"} {
-		files, _ := filepath.Glob(pattern)
-		for _, file := range files {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				f.Fatal(err)
-			}
-			f.Add(data)
+	for _, def := range brokenDefinitions(f) {
+		f.Add(def.data)
+	}
+	files, _ := filepath.Glob("testdata/good/*.yaml")
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
 		}
+		f.Add(data)
 	}
 	for _, text := range hostile() {
 		f.Add([]byte(text[:min(len(text), 4<<10)])) // its beginning, to go on from
