@@ -38,7 +38,6 @@ type history struct {
 
 	sent   bareList         // contents without the agent's own IDs
 	shared []*genai.Content // the slice of sent that requests share; each request has a beginning of it
-	copies copies           // copies of shared for callbacks
 
 	tally   tally
 	counted sizeMemo
@@ -139,7 +138,7 @@ func (h *history) keep(ctx agent.InvocationContext) {
 func (h *history) copy() *history {
 	c := *h
 	c.contents, c.calls, c.late.at = slices.Clone(h.contents), maps.Clone(h.calls), -1
-	c.bare, c.shared, c.copies = nil, nil, copies{}
+	c.bare, c.shared = nil, nil
 	c.anew()
 	return &c
 }

@@ -117,7 +117,7 @@ func change(r *rand.Rand, list []*genai.Content) []*genai.Content {
 			return append(list, genai.NewContentFromText("new", genai.RoleUser))
 		}
 		i, j := r.IntN(len(list)), r.IntN(len(list))
-		if list[i] == nil || list[j] == nil { // in an earlier request, see copies
+		if list[i] == nil || list[j] == nil { // slices.Delete left it in an earlier request
 			continue
 		}
 		switch c := list[i]; r.IntN(12) {

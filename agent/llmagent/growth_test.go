@@ -84,82 +84,50 @@ func flat(t *testing.T, what string, more float64, run func(turns int) (allocs, 
 	}
 }
 
-// watching are callbacks by what they do to requests, with the bytes that they make a
-// turn grow by, for each content of the conversation.
-var watching = []struct {
-	name string
-	cb   llmagent.BeforeModelCallback
-	each float64
-}{
-	{"no callback", nil, 0},
-	{"reads", func(agent.CallbackContext, *model.LLMRequest) (*model.LLMResponse, error) { return nil, nil }, 0},
-	{"edits the last content", func(_ agent.CallbackContext, req *model.LLMRequest) (*model.LLMResponse, error) {
-		last := req.Contents[len(req.Contents)-1]
-		last.Parts = append(last.Parts, genai.NewPartFromText("Be brief."))
-		return nil, nil
-	}, 2 * 8}, // a list for the callback and one for the model
-	{"keeps the last ten", func(_ agent.CallbackContext, req *model.LLMRequest) (*model.LLMResponse, error) {
-		req.Contents = req.Contents[max(0, len(req.Contents)-10):]
-		return nil, nil
-	}, 0},
-}
-
-// In a run of many turns each event is read once. What a turn
-// allocates does not depend on how many there were.
+// Without a BeforeModelCallback, what a turn allocates does not depend on how many turns there were.
 func TestContentsAreBuiltOnce(t *testing.T) {
 	look := answering(t, "look", "x")
-	for _, w := range watching {
-		flat(t, w.name, w.each*500*1.5, func(turns int) (allocs, bytes float64) {
-			asked := 0
-			m := fake(func(_ context.Context, _ *model.LLMRequest, _ bool, yield func(*model.LLMResponse, error) bool) {
-				if asked++; asked == turns {
-					yield(response("done"), nil)
-					return
-				}
-				call := &genai.Part{FunctionCall: &genai.FunctionCall{ID: fmt.Sprint("c", asked), Name: "look"}}
-				yield(&model.LLMResponse{Content: &genai.Content{Role: genai.RoleModel, Parts: []*genai.Part{call}}}, nil)
-			})
-			cfg := llmagent.Config{Name: "a", Model: m, Tools: []tool.Tool{look}}
-			if w.cb != nil {
-				cfg.BeforeModelCallbacks = []llmagent.BeforeModelCallback{w.cb}
+	flat(t, "tools", 0, func(turns int) (allocs, bytes float64) {
+		asked := 0
+		m := fake(func(_ context.Context, _ *model.LLMRequest, _ bool, yield func(*model.LLMResponse, error) bool) {
+			if asked++; asked == turns {
+				yield(response("done"), nil)
+				return
 			}
-			th := newThread(t, newAgent(t, cfg))
-			th.cfg.MaxLLMCalls = -1
-			return spent(t, turns, func() {
-				if _, err := th.ask(t.Context(), "go"); err != nil {
-					t.Fatal(err)
-				}
-			})
+			call := &genai.Part{FunctionCall: &genai.FunctionCall{ID: fmt.Sprint("c", asked), Name: "look"}}
+			yield(&model.LLMResponse{Content: &genai.Content{Role: genai.RoleModel, Parts: []*genai.Part{call}}}, nil)
 		})
-	}
+		th := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: m, Tools: []tool.Tool{look}}))
+		th.cfg.MaxLLMCalls = -1
+		return spent(t, turns, func() {
+			if _, err := th.ask(t.Context(), "go"); err != nil {
+				t.Fatal(err)
+			}
+		})
+	})
 }
 
-// So it is in a loop, where each iteration runs the agents anew, if
-// the loop can leave steps behind, and if memory is collected in between.
+// The same holds in a loop, where each iteration runs the agents again, with and without a timeout, and if the
+// garbage collector runs in between.
 func TestContentsAreBuiltOnceInALoop(t *testing.T) {
 	for _, timeout := range []time.Duration{0, time.Hour} {
-		for _, w := range watching {
-			flat(t, fmt.Sprintf("%s, timeout %s", w.name, timeout), w.each*500*1.5, func(turns int) (allocs, bytes float64) {
-				collect := 0
-				step := func(name string) llmagent.Config {
-					cfg := llmagent.Config{Name: name, Model: quick(), OutputKey: "doc"}
-					if w.cb != nil {
-						cfg.BeforeModelCallbacks = []llmagent.BeforeModelCallback{w.cb}
+		flat(t, fmt.Sprintf("timeout %s", timeout), 0, func(turns int) (allocs, bytes float64) {
+			collect := 0
+			step := func(name string) llmagent.Config {
+				cfg := llmagent.Config{Name: name, Model: quick(), OutputKey: "doc"}
+				cfg.AfterAgentCallbacks = []agent.AfterAgentCallback{func(agent.Context) (*genai.Content, error) {
+					if collect++; collect%(turns/5) == 0 {
+						runtime.GC()
 					}
-					cfg.AfterAgentCallbacks = []agent.AfterAgentCallback{func(agent.Context) (*genai.Content, error) {
-						if collect++; collect%(turns/5) == 0 {
-							runtime.GC()
-						}
-						return nil, nil
-					}}
-					return cfg
-				}
-				root := newLoop(t, loopagent.Config{MaxIterations: uint(turns) / 2, Timeout: timeout}, newAgent(t, step("critic")), newAgent(t, step("editor")))
-				th := newThread(t, root)
-				th.cfg.MaxLLMCalls = -1
-				return spent(t, turns, func() { th.must("go") })
-			})
-		}
+					return nil, nil
+				}}
+				return cfg
+			}
+			root := newLoop(t, loopagent.Config{MaxIterations: uint(turns) / 2, Timeout: timeout}, newAgent(t, step("critic")), newAgent(t, step("editor")))
+			th := newThread(t, root)
+			th.cfg.MaxLLMCalls = -1
+			return spent(t, turns, func() { th.must("go") })
+		})
 	}
 }
 

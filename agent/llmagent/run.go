@@ -287,7 +287,7 @@ func (r *run) beforeModel(ctx agent.Context, req *model.LLMRequest) (theirs *mod
 	req.Contents = with(list, more)
 	if len(r.on.BeforeModel) > 0 {
 		theirs = new(*req)
-		theirs.Contents = with(r.history.copies.of(list), more)
+		theirs.Contents = copyContents(req.Contents)
 	}
 	for _, f := range r.on.BeforeModel {
 		if resp, err = f(ctx, theirs); err != nil || resp != nil {
@@ -296,8 +296,7 @@ func (r *run) beforeModel(ctx agent.Context, req *model.LLMRequest) (theirs *mod
 	}
 	if theirs != nil {
 		*req = *theirs
-		req.Contents = r.history.copies.settle(theirs.Contents, list)
-		r.history.copies.suspect = r.history.copies.suspect || r.hasOtherCallbacks()
+		req.Contents = copyContents(theirs.Contents)
 	}
 	r.hint(req, len(more))
 	if len(req.Contents) != len(list)+len(more) { // a callback has added or removed contents
@@ -313,18 +312,10 @@ func (r *run) beforeModel(ctx agent.Context, req *model.LLMRequest) (theirs *mod
 	return theirs, r.apart(resp), err
 }
 
-// hasOtherCallbacks reports whether there are callbacks other than the agent's own before the model. They may
-// change a request that the callbacks before the model have kept.
-func (r *run) hasOtherCallbacks() bool {
-	on := r.on
-	return on != &r.Agent.on || len(on.AfterModel)+len(on.OnModelError)+len(on.BeforeTool)+len(on.AfterTool)+
-		len(on.OnToolError)+len(r.cfg.BeforeAgentCallbacks)+len(r.cfg.AfterAgentCallbacks) > 0
-}
-
 // apart returns a callback's response with a copy of its content, because callbacks may still change the original. It
-// returns resp itself if no callback got copies of the conversation.
+// returns resp itself if no callback got a copy of the conversation.
 func (r *run) apart(resp *model.LLMResponse) *model.LLMResponse {
-	if resp == nil || r.history.copies.none() {
+	if resp == nil || len(r.on.BeforeModel)+len(r.on.OnModelError) == 0 {
 		return resp
 	}
 	resp = new(*resp)
