@@ -118,7 +118,7 @@ func TestWhatOthersTools(t *testing.T) {
 }
 
 // The agent's own words keep their role. If nobody else has the last word, the
-// model is told to go on.
+// model is told to go on, or to begin if there is no word at all.
 func TestGoingOn(t *testing.T) {
 	rec := record(script(t, says("one"), says("two")))
 	newThread(t, newLoop(t, loopagent.Config{MaxIterations: 2}, newAgent(t, llmagent.Config{Name: "a", Model: rec}))).must("go")
@@ -136,7 +136,7 @@ func TestGoingOn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(want[2:], rec.heard(0)); diff != "" {
+	if diff := cmp.Diff([]string{"user: Handle the requests as specified in the System Instruction."}, rec.heard(0)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -121,7 +121,11 @@ func (r *run) more(list []*genai.Content) (more []*genai.Content) {
 	}
 	if n := len(list); n == 0 || list[n-1].Role != genai.RoleUser {
 		prompt := r.prompt
-		if prompt == "" {
+		switch {
+		case prompt != "":
+		case n == 0:
+			prompt = begin
+		default:
 			prompt = goOn
 		}
 		more = append(more, genai.NewContentFromText(prompt, genai.RoleUser))

@@ -19,9 +19,13 @@ import (
 	"github.com/refrain-dev/refrain/tool"
 )
 
-// goOn is the prompt for a model if no content asks it to speak.
-const goOn = "Continue processing previous requests as instructed. Exit or provide a summary if no more outputs are " +
-	"needed."
+// The prompts for a model if no content asks it to speak, in the words of ADK 1.6: begin if there is no content at all,
+// else goOn.
+const (
+	begin = "Handle the requests as specified in the System Instruction."
+	goOn  = "Continue processing previous requests as instructed. Exit or provide a summary if no more outputs are " +
+		"needed."
+)
 
 // request builds the request to the model. Its contents are those of the history, which other requests share. Contents
 // that tools have added are in h.added, and an instruction that follows the conversation is in h.told. The hint is nil

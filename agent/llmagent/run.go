@@ -29,7 +29,7 @@ type run struct {
 	history    *history
 	on         *drive.ModelCallbacks // callbacks of plugins, then the agent's own
 	call       *modelCall            // the running request, or the last one; nil before the first
-	prompt     string                // prompt that replaces goOn in the next request
+	prompt     string                // prompt that replaces begin or goOn in the next request
 	misfits    int                   // number of final answers that did not fit OutputSchema
 	wrong      []string              // problems of the last final answer; nil if it fits
 	tried      int                   // number of requests of this turn, plus vain
