@@ -57,7 +57,7 @@ type folds struct {
 	page       runpage.Page
 	whole      *runlog.Wholes   // reads the long texts that the folds do not keep
 	last       []*session.Event // a few of the last events, for a summary
-	began      time.Time        // the time of the run's first event
+	began      time.Time        // see progress.StartTime
 
 	name, definition string // the run's name, and the name of its definition in the folder
 	looks            map[string]runpage.Look
@@ -255,9 +255,7 @@ func (f *folds) put(s *Server, ev *session.Event, counts bool) {
 	if ev.InvocationID != f.invocation {
 		return
 	}
-	if f.began.IsZero() {
-		f.began = ev.Timestamp
-	}
+	f.began = progress.StartTime(f.began, ev)
 	if f.last = append(f.last, ev); len(f.last) > 2*lastMost {
 		f.last = slices.Clone(f.last[lastMost:])
 	}

@@ -10,10 +10,13 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/refrain-dev/refrain/internal/history/progress"
 	"github.com/refrain-dev/refrain/server"
+	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -89,6 +92,32 @@ func TestRunsHaveTheirRequests(t *testing.T) {
 	for _, r := range page.Runs {
 		if !strings.HasPrefix(r.Input, "A story about the Moon\nand the cat ") || len(r.Input) > 200 {
 			t.Errorf("%s has the request %q", r.Run, r.Input)
+		}
+	}
+}
+
+// A fork began when it was made, and not with the events that it has copied: in lists, its report and its page alike.
+func TestForkBeganWhenItWasMade(t *testing.T) {
+	s := open(t, map[string]string{"counting.yaml": counting})
+	id := s.run(map[string]any{"definition": "counting"}).Run
+	s.wait(id)
+	made := time.Now()
+	var fork struct{ Run string }
+	s.ok("POST", "/api/v1/runs/"+id+":fork", map[string]any{"iteration": 1}, &fork)
+	s.ok("POST", "/api/v1/runs/"+fork.Run+":resume", nil, nil)
+	s.wait(fork.Run)
+	var list struct{ Runs []struct{ Started time.Time } }
+	var one struct{ Started time.Time }
+	s.ok("GET", "/api/v1/runs", nil, &list)
+	s.ok("GET", "/api/v1/runs/"+fork.Run, nil, &one)
+	got, err := s.store.Get(t.Context(), &session.GetRequest{AppName: "app", UserID: "ana", SessionID: fork.Run})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := progress.SummarizeAll(got.Session.Events().All())
+	for name, at := range map[string]time.Time{"list": list.Runs[0].Started, "report": one.Started, "summary": sum.Began} {
+		if at.Before(made) || !at.Equal(list.Runs[0].Started) {
+			t.Errorf("in its %s the fork began %s, before it was made at %s", name, at, made)
 		}
 	}
 }

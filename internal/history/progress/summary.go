@@ -27,7 +27,8 @@ type Summary struct {
 	Name string `json:"name,omitempty"`
 	// Status is the status in the log: an interrupted run still has the status running.
 	Status mark.RunStatus `json:"status"`
-	// Began and Updated are the times of the first and of the last event.
+	// Began and Updated are the times of the first and of the last event. A fork began when it was made: its first events
+	// are copies.
 	Began   time.Time `json:"began,omitzero"`
 	Updated time.Time `json:"updated,omitzero"`
 	// Iteration is the number of the outermost loop's last iteration; 0 before the first. Score is
@@ -91,6 +92,17 @@ func (f *SummaryFold) Summary() *Summary {
 	return &s
 }
 
+// StartTime returns when a run began, from what was known before its event ev: the time of its first event, or of the fork.
+func StartTime(known time.Time, ev *session.Event) time.Time {
+	if r := mark.RunIn(ev.Actions.StateDelta); r != nil && r.Parent != nil && !r.Started.IsZero() {
+		return r.Started
+	}
+	if known.IsZero() {
+		return ev.Timestamp
+	}
+	return known
+}
+
 // LastRun returns the events of the last run in a log: those with the invocation ID of the last
 // event.
 func LastRun(events []*session.Event) []*session.Event {
@@ -112,9 +124,7 @@ func (s *Summary) add(ev *session.Event) {
 	if r := mark.RunIn(ev.Actions.StateDelta); r != nil && r.Parent != nil {
 		s.Parent = r.Parent
 	}
-	if s.Began.IsZero() {
-		s.Began = ev.Timestamp
-	}
+	s.Began = StartTime(s.Began, ev)
 	if s.Name == "" && ev.Address != "" {
 		s.Name, _, _ = strings.Cut(string(ev.Address), "/")
 		s.Name, _, _ = strings.Cut(s.Name, "[")
