@@ -170,8 +170,8 @@ func (o *options) lastRun(ctx context.Context) (last lastRun, err error) {
 	if err != nil || view == nil {
 		return last, err
 	}
-	superseded := view.Superseded()
-	for ev := range view.Outline() {
+	superseded := view.Log().Superseded()
+	for ev := range view.Log().Outline() {
 		if ev.InvocationID == "" || superseded.Has(ev.Seq) {
 			continue
 		}
@@ -179,7 +179,7 @@ func (o *options) lastRun(ctx context.Context) (last lastRun, err error) {
 			last = lastRun{id: ev.InvocationID}
 		}
 		if ev.Address == "" && ev.Author == "user" {
-			last.input = view.FullEvent(ev).Text()
+			last.input = view.Log().Full(ev).Text()
 		}
 		if fin := rootEnd(ev); fin != nil {
 			last.ended = !fin.Canceled

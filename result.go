@@ -56,7 +56,7 @@ func (r *Result) As(v any) error {
 func resultOf(view *session.View, id string) *Result {
 	r := &Result{State: maps.Collect(view.State().All())}
 	ended := false // and not cut off before the loop gave its result
-	answer, live := progress.Fold{Whole: view.FullEvent}, progress.Live{Whole: view.FullEvent}
+	answer, live := progress.Fold{Whole: view.Log().Full}, progress.Live{Whole: view.Log().Full}
 	for ev := range ofRun(view, id) {
 		answer.Add(ev)
 		live.AddOnce(ev, true)
@@ -90,7 +90,7 @@ func bestOf(view *session.View, id string, step *progress.Step) *Best {
 	}
 	b := &Best{Iteration: best.Number, Score: best.Record.Score}
 	end := progress.IterationSeq(ofRun(view, id), step.Address, best.Number)
-	b.State = progress.StateAfter(nil, counting(view), end, view.FullEvent)
+	b.State = progress.StateAfter(nil, counting(view), end, view.Log().Full)
 	var answer *session.Event
 	for ev := range ofRun(view, id) {
 		if ev.Seq < end && ev.Speaks() && isCandidate(step.Loop.Plan, best, ev.Address) {
@@ -98,7 +98,7 @@ func bestOf(view *session.View, id string, step *progress.Step) *Best {
 		}
 	}
 	if answer != nil {
-		b.Text = view.FullEvent(answer).Text()
+		b.Text = view.Log().Full(answer).Text()
 	}
 	return b
 }
@@ -126,9 +126,9 @@ func ofRun(view *session.View, id string) iter.Seq[*session.Event] {
 
 // counting yields the outline of the log without superseded events.
 func counting(view *session.View) iter.Seq[*session.Event] {
-	superseded := view.Superseded()
+	superseded := view.Log().Superseded()
 	return func(yield func(*session.Event) bool) {
-		for ev := range view.Outline() {
+		for ev := range view.Log().Outline() {
 			if !superseded.Has(ev.Seq) && !yield(ev) {
 				return
 			}

@@ -148,7 +148,7 @@ func (k *attack) onceEach(id string, want int) {
 	}
 	for run, n := range scored {
 		begun := 0
-		for range events("refrain", run).OutlineByKind(mark.KindRunStarted) {
+		for range events("refrain", run).Log().OutlineByKind(mark.KindRunStarted) {
 			begun++
 		}
 		if n != 1 || begun != 1 {

@@ -166,7 +166,7 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg 
 			free()
 		}
 	}()
-	past, err := r.read(view, id, cfg, view.Superseded(), o.view == nil)
+	past, err := r.read(view, id, cfg, view.Log().Superseded(), o.view == nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -250,7 +250,7 @@ func (r *run) renotify(upTo int64, known *session.Event) {
 // replayOutsideSteps replays the events outside of steps that come before a sequence number.
 func (r *run) replayOutsideSteps(seq int64) {
 	for len(r.outsideSteps) > 0 && r.outsideSteps[0].Seq < seq {
-		r.view.Replay(r.view.FullEvent(r.outsideSteps[0]))
+		r.view.Replay(r.view.Log().Full(r.outsideSteps[0]))
 		r.outsideSteps = r.outsideSteps[1:]
 	}
 }
@@ -286,12 +286,12 @@ type loggedRun struct {
 func (r *Runner) read(view *session.View, id string, cfg agent.RunConfig, superseded mark.Spans, keep bool) (*loggedRun, error) {
 	p := &loggedRun{id: id, view: view, superseded: superseded, lastSeqBefore: view.LastSeq(),
 		replay: drive.NewReplay(superseded, r.tree, cfg.Prices)}
-	state, whole := stateFold{}, view.Reader()
+	state, whole := stateFold{}, view.Log().Reader()
 	began, marked := false, false
 	if keep {
 		p.log = make([]*session.Event, 0, p.lastSeqBefore)
 	}
-	for ev := range view.Outline() {
+	for ev := range view.Log().Outline() {
 		if keep {
 			p.log = append(p.log, ev)
 		}
@@ -307,7 +307,7 @@ func (r *Runner) read(view *session.View, id string, cfg agent.RunConfig, supers
 			}
 			marked = marked || ev.Mark != nil
 			if ev.Address == "" && ev.Author == "user" && p.message == nil {
-				p.message = view.FullEvent(ev).Content
+				p.message = view.Log().Full(ev).Content
 			}
 			if counts && isEnd(ev) {
 				p.endMarks = append(p.endMarks, ev)
@@ -352,12 +352,12 @@ func (p *loggedRun) outline() iter.Seq[*session.Event] {
 	if p.log != nil {
 		return slices.Values(p.log)
 	}
-	return p.view.Outline()
+	return p.view.Log().Outline()
 }
 
 // reader returns a function that reads an event of the log in full, by its sequence number.
 func (p *loggedRun) reader() func(seq int64) *session.Event {
-	log, read := p.log, p.view.Reader()
+	log, read := p.log, p.view.Log().Reader()
 	if log == nil {
 		return read
 	}
@@ -372,8 +372,8 @@ func (p *loggedRun) reader() func(seq int64) *session.Event {
 // newestUnfinished returns the ID of the unfinished run with the newest event.
 func newestUnfinished(view *session.View) (string, error) {
 	var open []string
-	none, gone := ErrRunNotFound, view.Superseded()
-	for ev := range view.Outline() {
+	none, gone := ErrRunNotFound, view.Log().Superseded()
+	for ev := range view.Log().Outline() {
 		id := ev.InvocationID
 		if ev.Mark == nil {
 			if ev.Address != "" && none == ErrRunNotFound {
@@ -469,7 +469,7 @@ func (f stateFold) add(ev *session.Event) {
 func (f stateFold) all(view *session.View) map[string]any {
 	values := make(map[string]any, len(f))
 	for k, ev := range f {
-		values[k] = view.FullEvent(ev).Actions.StateDelta[k]
+		values[k] = view.Log().Full(ev).Actions.StateDelta[k]
 	}
 	return values
 }

@@ -216,7 +216,7 @@ func (a *a2aAgent) answered(ctx context.Context, id, message string) (bool, mark
 	if err != nil {
 		return false, "", err
 	}
-	for ev := range view.OutlineByKind(mark.KindAnswered) {
+	for ev := range view.Log().OutlineByKind(mark.KindAnswered) {
 		var answer mark.Answer
 		if err := ev.Mark.Decode(&answer); err != nil {
 			return false, "", err

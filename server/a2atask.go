@@ -199,7 +199,7 @@ func (a *a2aAgent) history(ctx context.Context, info a2a.TaskInfo) (all []*a2a.M
 	if err != nil {
 		return nil, err
 	}
-	run, gone := session.RunOf(view), view.Superseded()
+	run, gone := session.RunOf(view), view.Log().Superseded()
 	if run == nil {
 		return nil, nil
 	}
@@ -217,13 +217,13 @@ func (a *a2aAgent) history(ctx context.Context, info a2a.TaskInfo) (all []*a2a.M
 			id = m.ID
 		}
 		var text strings.Builder
-		for _, part := range view.FullEvent(ev).Content.Parts {
+		for _, part := range view.Log().Full(ev).Content.Parts {
 			text.WriteString(part.Text)
 		}
 		add(a2a.MessageRoleUser, id, text.String())
 		break
 	}
-	for ev := range view.OutlineByKind(mark.KindAsked, mark.KindAnswered) {
+	for ev := range view.Log().OutlineByKind(mark.KindAsked, mark.KindAnswered) {
 		if ev.InvocationID != run.ID || gone.Has(ev.Seq) {
 			continue
 		}

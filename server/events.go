@@ -435,7 +435,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) error {
 		Events   []json.RawMessage `json:"events"`
 	}{Last: view.LastSeq(), Events: []json.RawMessage{}}
 	for i, ev := range found {
-		text, err := wire.Event(view.FullEvent(ev))
+		text, err := wire.Event(view.Log().Full(ev))
 		if err != nil {
 			return err
 		}

@@ -217,8 +217,8 @@ func (f *feed) fold(ctx context.Context) error {
 	if n := view.Log().Len(); n > 0 {
 		now.invocation = view.Log().At(n - 1).InvocationID
 	}
-	gone := view.Superseded()
-	for ev := range runlog.Recent(outlines(view), view.FullEvent) {
+	gone := view.Log().Superseded()
+	for ev := range runlog.Recent(outlines(view), view.Log().Full) {
 		now.put(f.s, ev, !gone.Has(ev.Seq))
 	}
 	if err := view.Err(); err != nil {
@@ -235,7 +235,7 @@ func (f *feed) fold(ctx context.Context) error {
 // outlines yields the log without its long texts.
 func outlines(view *session.View) iter.Seq[*session.Event] {
 	return func(yield func(*session.Event) bool) {
-		for ev := range view.Outline() {
+		for ev := range view.Log().Outline() {
 			if !yield(ev.Outlined()) {
 				return
 			}

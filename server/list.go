@@ -380,7 +380,8 @@ type drawnScore struct {
 
 // read adds the events of a log that it has not read yet, but at most the last drawEvents.
 func (d *drawing) read(view *session.View) error {
-	log, gone := view.Log(), view.Superseded()
+	log := view.Log()
+	gone := log.Superseded()
 	n := log.Len()
 	before := view.LastSeq() - int64(n)
 	from := max(0, int(d.seq-before), n-drawEvents)

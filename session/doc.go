@@ -13,9 +13,9 @@
 //	err := service.AppendEvent(ctx, s, ev)
 //
 // Read four files first: service.go (what a store does), session.go, event.go and state.go. A [View], in
-// view.go, is the session that the stores of this project return. It shows a window of the log (log.go),
-// without superseded events (hidden.go). It reads older events from its store, page by page (pager.go), and can
-// omit their long texts (outline.go). When a run is resumed, its view is rewound to an earlier point (rewind.go).
+// view.go, is the session that the stores of this project return. It shows a window of the log (window.go),
+// without superseded events (hidden.go); a [Log] is all of it (log.go). It reads older events from its store, page by page
+// (pager.go), and can omit their long texts (outline.go). When a run is resumed, its view is rewound to an earlier point (rewind.go).
 // A view that caches the outline of its log (outlinecache.go) packs the events (pack.go). The in-memory service
 // is in memory.go, with its records in record.go.
 package session

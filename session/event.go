@@ -48,7 +48,7 @@ type Event struct {
 	// Mark is a durable runner's record about the run; nil for an agent's own events.
 	Mark *mark.Mark `json:"mark,omitempty"`
 	// Omitted is the number of bytes cut off long texts. It is 0 except in events of
-	// an outline; see [View.Outline].
+	// an outline; see [Log.Outline].
 	Omitted int64 `json:"-"`
 }
 

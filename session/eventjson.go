@@ -24,10 +24,10 @@ func (e *Event) AppendJSON(dst []byte) ([]byte, error) {
 // AppendCanonical appends the event's canonical JSON, from which seals are computed: the event as a store
 // returns it, with the fields of all objects sorted by name, without temp: keys, and with the timestamp in
 // UTC and microseconds. [Event.Decode] reads it. AppendCanonical fails for an event that JSON cannot hold,
-// and for an event without its long texts; see [View.Outline].
+// and for an event without its long texts; see [Log.Outline].
 func (e *Event) AppendCanonical(dst []byte) ([]byte, error) {
 	if e.Omitted > 0 {
-		return dst, fmt.Errorf("encode event %d: its long texts are cut off; read the event with View.FullEvent", e.Seq)
+		return dst, fmt.Errorf("encode event %d: its long texts are cut off; read the event with Log.Full", e.Seq)
 	}
 	out, same, err := e.appendCanonical(dst)
 	if err == nil && !same {

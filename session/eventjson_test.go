@@ -273,7 +273,7 @@ func ordinary() *session.Event {
 func TestCanonicalRefusesAnExcerpt(t *testing.T) {
 	ev := ordinary()
 	ev.Omitted = 5
-	if _, err := ev.AppendCanonical(nil); err == nil || !strings.Contains(err.Error(), "View.FullEvent") {
+	if _, err := ev.AppendCanonical(nil); err == nil || !strings.Contains(err.Error(), "Log.Full") {
 		t.Errorf("error %v", err)
 	}
 }

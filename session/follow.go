@@ -47,7 +47,7 @@ func (v *View) Follow(under Address, told Follower) (log, before Events, end fun
 // log. Before the first new event, it calls NotifyReplayed for all events that remain.
 func (v *View) NotifyReplayed(ev *Event) {
 	if v.needsReplay(ev) {
-		ev = v.FullEvent(ev)
+		ev = v.Log().Full(ev)
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		once := onceEncoded{buffer: &v.followers.buffer}

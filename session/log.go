@@ -4,94 +4,81 @@ package session
 
 import (
 	"iter"
-	"slices"
+
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
-const chunkSize = 64
-
-// eventLog is an append-only list in chunks. A copy of the struct is a snapshot: appending never
-// writes to the events that a copy can see, so a goroutine can read the copy without a lock while the
-// original grows. Only one copy may append.
-type eventLog struct {
-	chunks []*[chunkSize]*Event
-	n      int
+// Log is the whole log of a view, as it was when [View.Log] returned it: all events, including superseded ones and those
+// that a rewound view does not show yet. As [Events], it reads events that are only in the store with all their texts.
+type Log struct {
+	window
+	superseded mark.Spans
 }
 
-func (l *eventLog) append(e *Event) {
-	if l.n%chunkSize == 0 {
-		l.chunks = append(l.chunks, new([chunkSize]*Event))
+// Log returns the whole log as it is now.
+func (v *View) Log() *Log {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return &Log{v.log.window, v.superseded}
+}
+
+// Superseded returns the sequence numbers of the events that [View.Events] leaves out.
+func (l *Log) Superseded() mark.Spans { return l.superseded }
+
+// Outline yields the events of the log to a caller that does not need long texts: events read from the
+// store may lack them, as in [Event.Outlined]. Outline reads a log of a gigabyte in a fraction of a second.
+// [Log.Full] returns the complete event.
+func (l *Log) Outline() iter.Seq[*Event] { return l.outline(nil) }
+
+// OutlineByKind yields those events of Outline that have a mark of one of the kinds. If the outline is already cached
+// (see [Log.CacheOutline]), OutlineByKind unpacks only the parts of the cache that have such an event.
+func (l *Log) OutlineByKind(kinds ...mark.Kind) iter.Seq[*Event] { return l.outline(kinds) }
+
+// Full returns an event of the Outline with all its texts. If no text was cut off, Full returns ev itself.
+func (l *Log) Full(ev *Event) *Event {
+	if ev.Omitted == 0 {
+		return ev
 	}
-	l.chunks[l.n/chunkSize][l.n%chunkSize] = e
-	l.n++
+	return l.load(ev)
 }
 
-// fork returns a copy. Appending to the copy does not change the original, and vice versa.
-func (l eventLog) fork() eventLog {
-	l.chunks = slices.Clone(l.chunks)
-	if n := l.n % chunkSize; n > 0 {
-		last := &l.chunks[len(l.chunks)-1]
-		seen := new([chunkSize]*Event)
-		copy(seen[:], (*last)[:n]) // the original may write after n at the same time
-		*last = seen
+// Reader returns a function that returns an event of the log by its sequence number, with all its
+// texts; nil if there is no such event. It reads a cached event from the store only if the cache lacks its long texts.
+func (l *Log) Reader() func(seq int64) *Event {
+	var cache *outlineCache
+	if l.older != nil {
+		l.older.mu.Lock()
+		cache = l.older.outlineCache
+		l.older.mu.Unlock()
 	}
-	return l
-}
-
-// drop removes the first events from the list. Copies of the list keep them.
-func (l *eventLog) drop(events int) {
-	all := *l
-	*l = eventLog{}
-	for i := events; i < all.n; i++ {
-		l.append(all.at(i))
-	}
-}
-
-func (l *eventLog) at(i int) *Event { return l.chunks[i/chunkSize][i%chunkSize] }
-
-// window is the end of a log, from one event on. Its older events may be only in the store. The others are in
-// memory: they are the events of the field log from index from on.
-type window struct {
-	older  *pager // reads events that are only in the store; nil if the window has no store
-	before int    // how many events of the window are only in the store
-	first  int64  // the sequence number of the first of them
-	log    eventLog
-	from   int
-}
-
-// skip removes the first n events from the window.
-func (w *window) skip(n int) {
-	older := min(n, w.before)
-	w.before, w.first, w.from = w.before-older, w.first+int64(older), w.from+n-older
-}
-
-func (w *window) Len() int { return w.before + w.log.n - w.from }
-
-func (w *window) At(i int) *Event {
-	if i < 0 || i >= w.Len() {
-		panic("session: event index out of range")
-	}
-	if i < w.before {
-		return w.olderAt(i)
-	}
-	return w.log.at(w.from + i - w.before)
-}
-
-// olderAt returns the i-th event of the window, which is only in the store.
-func (w *window) olderAt(i int) *Event {
-	return w.older.at(w.first+int64(i), w.first+int64(w.before)-1)
-}
-
-func (w *window) All() iter.Seq[*Event] {
-	return func(yield func(*Event) bool) {
-		for i := range w.before {
-			if !yield(w.olderAt(i)) {
-				return
+	return func(seq int64) *Event {
+		if cache != nil && seq < l.first+int64(l.before) {
+			if ev := l.older.cachedAt(cache, seq); ev != nil && ev.Omitted == 0 {
+				return ev
 			}
 		}
-		for i := w.from; i < w.log.n; i++ {
-			if !yield(w.log.at(i)) {
-				return
-			}
-		}
+		return l.bySeq(seq)
+	}
+}
+
+// CacheOutline makes the view keep the events that Outline reads from the store, until DropOutline. A second Outline
+// of a later log of the view, or of a view rewound from it, then reads nothing. This helps because resuming a run reads
+// its log several times. The cache takes about 70 bytes of memory per event. Of a long log the view caches the first
+// 8 MiB only.
+func (l *Log) CacheOutline() {
+	if o := l.older; o != nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.cachesOutline = true
+	}
+}
+
+// DropOutline drops the events that the view keeps because of CacheOutline. A function that Reader has returned before still
+// uses them.
+func (l *Log) DropOutline() {
+	if o := l.older; o != nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.cachesOutline, o.outlineCache = false, nil
 	}
 }

@@ -132,25 +132,6 @@ func (o *outliner) values(m map[string]any) map[string]any {
 // outlineSize is how many events of an outline are read from the store at a time.
 const outlineSize = 1024
 
-// Outline yields the events of [View.Log] to a caller that does not need long texts: events read from the
-// store may lack them, as in [Event.Outlined]. Outline reads a log of a gigabyte in a fraction of a second.
-// [View.FullEvent] returns the complete event.
-func (v *View) Outline() iter.Seq[*Event] {
-	v.mu.Lock()
-	w := v.log.window
-	v.mu.Unlock()
-	return w.outline(nil)
-}
-
-// OutlineByKind yields those events of Outline that have a mark of one of the kinds. If the outline is already cached
-// (see [View.CacheOutline]), OutlineByKind unpacks only the parts of the cache that have such an event.
-func (v *View) OutlineByKind(kinds ...mark.Kind) iter.Seq[*Event] {
-	v.mu.Lock()
-	w := v.log.window
-	v.mu.Unlock()
-	return w.outline(kinds)
-}
-
 // outline yields the outlines of the window's events; if kinds is not nil, only of events with a mark of one of the kinds.
 func (w *window) outline(kinds []mark.Kind) iter.Seq[*Event] {
 	return func(yield func(*Event) bool) {
@@ -170,18 +151,6 @@ func (w *window) outline(kinds []mark.Kind) iter.Seq[*Event] {
 			}
 		}
 	}
-}
-
-// FullEvent returns an event of the view's Outline with all its texts. If no text was cut
-// off, FullEvent returns ev itself.
-func (v *View) FullEvent(ev *Event) *Event {
-	if ev.Omitted == 0 {
-		return ev
-	}
-	v.mu.Lock()
-	w := v.log.window
-	v.mu.Unlock()
-	return w.load(ev)
 }
 
 // load returns the complete event for an event of an outline, or ev itself if the window does not have it.

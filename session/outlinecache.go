@@ -4,56 +4,11 @@ package session
 
 import (
 	"iter"
-	"maps"
 	"slices"
 	"sort"
 
 	"github.com/refrain-dev/refrain/session/mark"
 )
-
-// CacheOutline makes the view keep the events that Outline reads from the store, until DropOutline. A second Outline
-// of the view, or of a view rewound from it, then reads nothing. This helps because resuming a run reads
-// its log several times. The cache takes about 70 bytes of memory per event. Of a long log the view caches the first
-// 8 MiB only.
-func (v *View) CacheOutline() {
-	if o := v.pager(); o != nil {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.cachesOutline = true
-	}
-}
-
-// DropOutline drops the events that the view keeps because of CacheOutline. A function that Reader has returned before still
-// uses them.
-func (v *View) DropOutline() {
-	if o := v.pager(); o != nil {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.cachesOutline, o.outlineCache = false, nil
-	}
-}
-
-// Reader returns a function that returns an event of the present log by its sequence number, with all its
-// texts; nil if there is no such event. It reads a cached event from the store only if the cache lacks its long texts.
-func (v *View) Reader() func(seq int64) *Event {
-	v.mu.Lock()
-	w := v.log.window
-	v.mu.Unlock()
-	var kept *outlineCache
-	if w.older != nil {
-		w.older.mu.Lock()
-		kept = w.older.outlineCache
-		w.older.mu.Unlock()
-	}
-	return func(seq int64) *Event {
-		if kept != nil && seq < w.first+int64(w.before) {
-			if ev := w.older.cachedAt(kept, seq); ev != nil && ev.Omitted == 0 {
-				return ev
-			}
-		}
-		return w.bySeq(seq)
-	}
-}
 
 // bySeq returns the event with a sequence number; nil if there is none.
 func (w *window) bySeq(seq int64) *Event {
@@ -79,42 +34,6 @@ func (o *pager) cachedAt(kept *outlineCache, seq int64) *Event {
 		return kept.at(int(i))
 	}
 	return nil
-}
-
-// pager returns the reader of the view's events that are only in its store; nil if the view has no store.
-func (v *View) pager() *pager {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.log.window.older
-}
-
-// RefreshShared updates the view's app: and user: keys, which sessions share, from a later view of the session. If
-// one of the two views has seen an event that the other has not, RefreshShared changes nothing and returns false;
-// use the later view then. It is for a caller that keeps a view while other sessions may write shared keys.
-func (v *View) RefreshShared(later *View) bool {
-	if v == later {
-		return true
-	}
-	later.mu.Lock()
-	same := later.appName == v.appName && later.userID == v.userID && later.id == v.id
-	state, run := maps.Clone(later.state.values), later.run
-	later.mu.Unlock()
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if !same || v.seq.Load() != later.seq.Load() || v.run != run {
-		return false
-	}
-	for k := range v.state.values {
-		if isShared(k) {
-			v.state.setKey(k, nil)
-		}
-	}
-	for k, value := range state {
-		if isShared(k) {
-			v.state.setKey(k, value)
-		}
-	}
-	return true
 }
 
 // outlineRange yields the outlines of the events with the numbers first to last. It takes cached events from the

@@ -29,7 +29,7 @@ type pager struct {
 	next          int64                 // the number of the page after the pages that were read last
 	prefetched    int                   // how many pages were read last
 	reads         int64                 // counts the uses of pages, as a clock for lastRead
-	cachesOutline bool                  // see View.CacheOutline
+	cachesOutline bool                  // see Log.CacheOutline
 	outlineCache  *outlineCache         // nil until an outline is cached
 	err           atomic.Pointer[error] // the first failure of the store; nil if there was none
 }

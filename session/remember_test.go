@@ -52,12 +52,12 @@ func TestOutlineIsRememberedUntilForget(t *testing.T) {
 		reads = nil
 		return sum
 	}
-	want := seqs(v.Outline())
+	want := seqs(v.Log().Outline())
 	if len(want) != 3000 || read() != 2990 {
 		t.Fatalf("got %d events", len(want))
 	}
-	v.CacheOutline()
-	for ev := range v.Outline() {
+	v.Log().CacheOutline()
+	for ev := range v.Log().Outline() {
 		if ev.Seq == 1500 { // whoever looks at a part reads no more
 			break
 		}
@@ -65,19 +65,19 @@ func TestOutlineIsRememberedUntilForget(t *testing.T) {
 	if n := read(); n != 2048 {
 		t.Errorf("half of an outline has read %d events, want two pages", n)
 	}
-	if got := seqs(v.Outline()); !slices.Equal(got, want) || read() != 2990-2048 {
+	if got := seqs(v.Log().Outline()); !slices.Equal(got, want) || read() != 2990-2048 {
 		t.Errorf("the rest: got %d events, want all, and only the rest read", len(got))
 	}
 	back := v.Rewind(5, nil)
 	v.Apply(&session.Event{Seq: 3001})
-	if got := seqs(v.Outline()); len(got) != 3001 || got[3000] != 3001 || read() != 0 {
+	if got := seqs(v.Log().Outline()); len(got) != 3001 || got[3000] != 3001 || read() != 0 {
 		t.Errorf("once more: got %d events and something read, want 3001 and nothing", len(got))
 	}
-	if got := seqs(back.Outline()); !slices.Equal(got, want) || read() != 0 {
+	if got := seqs(back.Log().Outline()); !slices.Equal(got, want) || read() != 0 {
 		t.Errorf("rewound: got %d events, want those of the view, and nothing read", len(got))
 	}
-	v.DropOutline()
-	if got := seqs(v.Outline()); len(got) != 3001 || read() != 2990 {
+	v.Log().DropOutline()
+	if got := seqs(v.Log().Outline()); len(got) != 3001 || read() != 2990 {
 		t.Errorf("forgotten: got %d events, want 3001, read again", len(got))
 	}
 }
@@ -87,14 +87,14 @@ func TestOutlineThatCannotBeReadIsNotRemembered(t *testing.T) {
 	broken := errors.New("the disk is gone")
 	fail := never
 	v := outlinedView(3000, &reads, func() error { return fail() })
-	v.CacheOutline()
-	for range v.Outline() {
+	v.Log().CacheOutline()
+	for range v.Log().Outline() {
 		fail = func() error { return broken }
 	}
-	if got := seqs(v.Outline()); len(got) != 3000 || got[2999] != 3000 || !errors.Is(v.Err(), broken) {
+	if got := seqs(v.Log().Outline()); len(got) != 3000 || got[2999] != 3000 || !errors.Is(v.Err(), broken) {
 		t.Errorf("got %d events and error %v, want 3000 and %v", len(got), v.Err(), broken)
 	}
-	for ev := range v.Outline() {
+	for ev := range v.Log().Outline() {
 		if unread := ev.ErrorCode == "UNREADABLE"; unread != (ev.Seq > 1024 && ev.Seq <= 2990) {
 			t.Fatalf("event %d: unreadable is %v", ev.Seq, unread)
 		}

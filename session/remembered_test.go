@@ -86,12 +86,12 @@ func TestRememberedEventsAreAsTheyWere(t *testing.T) {
 		return all[first-1 : last], nil
 	}
 	v := session.NewView(session.ViewConfig{LastSeq: n, Older: n, Load: load, Outline: load})
-	v.CacheOutline()
-	for range v.Outline() {
+	v.Log().CacheOutline()
+	for range v.Log().Outline() {
 	}
 	reads = 0
 	at, made := 0, 0
-	for ev := range v.Outline() {
+	for ev := range v.Log().Outline() {
 		if !alike(t, ev, all[at]) {
 			t.Fatalf("event %d is remembered as %+v, want %+v", at+1, ev, all[at])
 		}
@@ -107,7 +107,7 @@ func TestRememberedEventsAreAsTheyWere(t *testing.T) {
 		t.Errorf("%d events of %d are packed", made, n)
 	}
 	i := 0
-	for ev := range v.OutlineByKind(mark.KindStepFinished, mark.KindAsked) {
+	for ev := range v.Log().OutlineByKind(mark.KindStepFinished, mark.KindAsked) {
 		for ; all[i].Mark == nil || all[i].Mark.Kind != mark.KindStepFinished; i++ {
 		}
 		if !alike(t, ev, all[i]) {
@@ -120,8 +120,8 @@ func TestRememberedEventsAreAsTheyWere(t *testing.T) {
 			t.Fatalf("event %d has the mark, and is missing", i+1)
 		}
 	}
-	read := v.Reader()
-	v.DropOutline()
+	read := v.Log().Reader()
+	v.Log().DropOutline()
 	for seq := int64(1); seq <= n; seq++ {
 		if ev := read(seq); !alike(t, ev, all[seq-1]) {
 			t.Fatalf("event %d is read as %+v, want %+v", seq, ev, all[seq-1])
@@ -138,7 +138,7 @@ func TestReaderOfASessionWithGaps(t *testing.T) {
 	for _, seq := range []int64{2, 3, 7, 8, 20} {
 		all = append(all, &session.Event{Seq: seq})
 	}
-	read := session.NewView(session.ViewConfig{Events: all, LastSeq: 20}).Reader()
+	read := session.NewView(session.ViewConfig{Events: all, LastSeq: 20}).Log().Reader()
 	at := 0
 	for seq := range int64(30) {
 		var want *session.Event

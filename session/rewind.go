@@ -57,27 +57,12 @@ func (v *View) hideSuperseded() {
 	v.log.window, v.gaps, v.log.isSnapshot = window{log: log}, nil, false
 }
 
-// Superseded returns the sequence numbers of the events that Events leaves out.
-func (v *View) Superseded() mark.Spans {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.superseded
-}
-
 // Noted reports whether the session's state can be read from the log alone; see
 // [mark.KeyNoted].
 func (v *View) Noted() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.complete
-}
-
-// Log returns all events, including superseded ones and those that a rewound view does not show yet.
-func (v *View) Log() Events {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	w := v.log.window
-	return &w
 }
 
 // rewindState is the progress of the replay in a rewound view.

@@ -165,6 +165,35 @@ func (v *View) Events() Events {
 	return s
 }
 
+// RefreshShared updates the view's app: and user: keys, which sessions share, from a later view of the session. If
+// one of the two views has seen an event that the other has not, RefreshShared changes nothing and returns false;
+// use the later view then. It is for a caller that keeps a view while other sessions may write shared keys.
+func (v *View) RefreshShared(later *View) bool {
+	if v == later {
+		return true
+	}
+	later.mu.Lock()
+	same := later.appName == v.appName && later.userID == v.userID && later.id == v.id
+	state, run := maps.Clone(later.state.values), later.run
+	later.mu.Unlock()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !same || v.seq.Load() != later.seq.Load() || v.run != run {
+		return false
+	}
+	for k := range v.state.values {
+		if isShared(k) {
+			v.state.setKey(k, nil)
+		}
+	}
+	for k, value := range state {
+		if isShared(k) {
+			v.state.setKey(k, value)
+		}
+	}
+	return true
+}
+
 // Err returns the error with which the store failed to read events of the view, nil if
 // it did not fail. Those events have the ErrorCode UNREADABLE and the error as their
 // ErrorMessage. Such a view cannot append: get the session again.

@@ -177,7 +177,7 @@ func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (e
 		if err != nil {
 			return segment{err: err}
 		}
-		view.CacheOutline()
+		view.Log().CacheOutline()
 		if !r.hash.Follows(view) { // the hash does not exist or has missed events, so the replayed events make it again
 			r.hash.End()
 			r.hash = seal.FollowAgain(view, r.run.ID)
@@ -190,7 +190,7 @@ func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (e
 			opts = append(opts, runner.Continue())
 		}
 		r.more = false
-		defer view.DropOutline()
+		defer view.Log().DropOutline()
 		events = tree.Resume(r.ctx, r.key.UserID, r.key.SessionID, r.run.ID, cfg, opts...)
 	}
 	for ev, err := range events {
@@ -216,7 +216,7 @@ func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (e
 		}
 		if ev.Mark != nil && ev.Mark.Kind == mark.KindRunResumed {
 			r.recallHints()
-			r.view.DropOutline() // the runner has read the log; the replay keeps the events that it needs
+			r.view.Log().DropOutline() // the runner has read the log; the replay keeps the events that it needs
 		}
 	}
 	if _, ok := errors.AsType[*agent.LogError](end.err); ok {

@@ -78,7 +78,7 @@ func (s *Supervisor) ForkIf(ctx context.Context, id string, at Checkpoint, fits 
 func (at Checkpoint) find(view *session.View, id string) (int64, error) {
 	if at.Seq != 0 {
 		began := int64(0)
-		for ev := range view.Outline() {
+		for ev := range view.Log().Outline() {
 			if ev.InvocationID == id {
 				began = ev.Seq
 				break

@@ -14,7 +14,7 @@ import (
 // or if the loop finished another iteration between the event and the decision. If races are nested, the innermost counts.
 func lostRace(view *session.View, id string, seq int64) (*session.Event, error) {
 	var at session.Address
-	for ev := range view.Outline() {
+	for ev := range view.Log().Outline() {
 		if ev.Seq == seq {
 			at = ev.Address
 			break
@@ -52,7 +52,7 @@ func lostRace(view *session.View, id string, seq int64) (*session.Event, error) 
 	if view.Err() != nil {
 		return nil, view.Err()
 	}
-	fork := *view.FullEvent(decided)
+	fork := *view.Log().Full(decided)
 	m, err := mark.New(mark.KindRaceDecided, d)
 	if err != nil {
 		return nil, err

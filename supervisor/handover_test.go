@@ -159,7 +159,7 @@ func takeOver(t *testing.T) {
 	if out := wait(t, run); !errors.Is(out.Err, lease.ErrLost) {
 		t.Errorf("the one that lost the run ends with %v", out.Err)
 	}
-	for ev := range view(t, store, run.ID()).OutlineByKind(mark.KindRunTaken) {
+	for ev := range view(t, store, run.ID()).Log().OutlineByKind(mark.KindRunTaken) {
 		var taken mark.RunTaken
 		if err := ev.Mark.Decode(&taken); err != nil || taken.By != "attempt 2 by two" {
 			t.Errorf("taken by %q, %v", taken.By, err)

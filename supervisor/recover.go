@@ -231,10 +231,10 @@ func (s *Supervisor) spares(ctx context.Context, id string, view *session.View) 
 // deaths returns how many processes in a row have taken up the last run of a session and ended before a step of it
 // finished, and the step that began last.
 func deaths(view *session.View) (n int, step session.Address) {
-	run, gone := session.RunOf(view), view.Superseded()
+	run, gone := session.RunOf(view), view.Log().Superseded()
 	// All three are about the time since the run was last taken up: it was driven, a step finished, a step yielded events.
 	went, finished, worked := false, false, false
-	for ev := range view.Outline() {
+	for ev := range view.Log().Outline() {
 		switch {
 		case run == nil || ev.InvocationID != run.ID || gone.Has(ev.Seq):
 			continue

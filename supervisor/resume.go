@@ -73,7 +73,7 @@ func (s *Supervisor) takeUp(ctx context.Context, id string, opts ResumeOptions) 
 	view, run, err := s.renewed(ctx, id, opts.View) // no other process appends while we hold the lease
 	if err == nil {
 		r.view = view
-		view.CacheOutline()
+		view.Log().CacheOutline()
 	}
 	switch {
 	case err != nil:
@@ -122,7 +122,7 @@ func changedAfter(view *session.View, run *mark.Run, after int64) bool {
 	if run.Status == mark.RunRunning || run.HandOver {
 		return false
 	}
-	for ev := range view.OutlineByKind(mark.KindRunPaused, mark.KindRunEnded) {
+	for ev := range view.Log().OutlineByKind(mark.KindRunPaused, mark.KindRunEnded) {
 		if ev.InvocationID == run.ID && ev.Seq > after {
 			return true
 		}
@@ -175,7 +175,7 @@ func StartedWith(s session.Session) (mark.RunStarted, error) {
 // startedWith returns what StartedWith returns, for the run with an invocation ID.
 func startedWith(view *session.View, id string) (started mark.RunStarted, err error) {
 	found := false
-	for ev := range view.OutlineByKind(mark.KindRunStarted, mark.KindRunTaken) {
+	for ev := range view.Log().OutlineByKind(mark.KindRunStarted, mark.KindRunTaken) {
 		if ev.InvocationID != id {
 			continue
 		}
@@ -200,11 +200,11 @@ func startedWith(view *session.View, id string) (started mark.RunStarted, err er
 }
 
 // counting yields the events of a run that have a mark of one of the kinds and are not superseded. It omits their long
-// texts: see [session.View.Outline].
+// texts: see [session.Log.Outline].
 func counting(view *session.View, id string, kinds ...mark.Kind) iter.Seq[*session.Event] {
-	gone := view.Superseded()
+	gone := view.Log().Superseded()
 	return func(yield func(*session.Event) bool) {
-		for ev := range view.OutlineByKind(kinds...) {
+		for ev := range view.Log().OutlineByKind(kinds...) {
 			if ev.InvocationID == id && !gone.Has(ev.Seq) && !yield(ev) {
 				return
 			}

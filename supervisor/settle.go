@@ -162,7 +162,7 @@ func (r *Run) restore() error {
 	}
 	var paused mark.RunPaused
 	ended := mark.RunEnded{Status: r.before.Status, Error: r.before.Error, By: r.owner}
-	for ev := range view.OutlineByKind(mark.KindRunPaused, mark.KindRunEnded) {
+	for ev := range view.Log().OutlineByKind(mark.KindRunPaused, mark.KindRunEnded) {
 		if ev.InvocationID != r.run.ID {
 			continue
 		}
@@ -350,7 +350,7 @@ func earliest(open []mark.Question) (at time.Time) {
 
 // asks reports whether the log contains a question of any run.
 func asks(view *session.View) bool {
-	for range view.OutlineByKind(mark.KindAsked) {
+	for range view.Log().OutlineByKind(mark.KindAsked) {
 		return true
 	}
 	return false

@@ -384,7 +384,7 @@ func (r *trial) judge() {
 		r.Errorf("run %s: %v", r.id, err)
 		return
 	}
-	gone := log.View().Superseded()
+	gone := log.View().Log().Superseded()
 	for _, ev := range log.Log() {
 		if ev.Mark == nil || ev.Mark.Kind != mark.KindIterationFinished || gone.Has(ev.Seq) {
 			continue

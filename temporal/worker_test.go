@@ -454,7 +454,7 @@ func TestWhoAsks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for ev := range session.ViewOf(got.Session).OutlineByKind(mark.KindRunPaused, mark.KindRunEnded) {
+	for ev := range session.ViewOf(got.Session).Log().OutlineByKind(mark.KindRunPaused, mark.KindRunEnded) {
 		var m struct{ By string }
 		if err := ev.Mark.Decode(&m); err != nil {
 			t.Error(err)

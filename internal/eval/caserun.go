@@ -96,7 +96,7 @@ func lastRun(view *session.View) (last *mark.Run, turns int) {
 	if view == nil {
 		return nil, 0
 	}
-	for range view.OutlineByKind(mark.KindRunStarted) {
+	for range view.Log().OutlineByKind(mark.KindRunStarted) {
 		turns++
 	}
 	return session.RunOf(view), turns
@@ -148,9 +148,9 @@ func (e *Eval) wait(ctx context.Context, run *supervisor.Run, over <-chan time.T
 
 // answer answers the questions of a run from its case. why says that the case has no fitting answer.
 func (e *Eval) answer(ctx context.Context, j *job, view *session.View) (why string, err error) {
-	run, gone := session.RunOf(view), view.Superseded()
+	run, gone := session.RunOf(view), view.Log().Superseded()
 	var asked questions.Fold
-	for ev := range view.OutlineByKind(mark.KindAsked, mark.KindAnswered, mark.KindStepFinished) {
+	for ev := range view.Log().OutlineByKind(mark.KindAsked, mark.KindAnswered, mark.KindStepFinished) {
 		if ev.InvocationID == run.ID && !gone.Has(ev.Seq) {
 			if err := asked.Add(ev); err != nil {
 				return "", err

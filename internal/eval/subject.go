@@ -42,7 +42,7 @@ func subjectOf(c *check.Case, view *session.View) (*check.Subject, error) {
 
 // effectiveEvents yields the events of a log that are not superseded.
 func effectiveEvents(view *session.View) iter.Seq[*session.Event] {
-	gone := view.Superseded()
+	gone := view.Log().Superseded()
 	return func(yield func(*session.Event) bool) {
 		for ev := range view.Log().All() {
 			if !gone.Has(ev.Seq) && !yield(ev) {

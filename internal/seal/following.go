@@ -35,7 +35,7 @@ const recent = 64
 // resumed run the loop may begin again; the hash then includes the events replayed so far, if they come in
 // the order of the log.
 func FollowLoop(view *session.View, loop session.Address, invocation string) *Following {
-	f := &Following{view: view, loop: loop, invocation: invocation, gone: view.Superseded()}
+	f := &Following{view: view, loop: loop, invocation: invocation, gone: view.Log().Superseded()}
 	if !f.begin() {
 		f.End()
 	}
@@ -169,7 +169,7 @@ func (f *Following) Hash() (*Hash, error) {
 
 // upTo is Hash, and the Seq of the last event.
 func (f *Following) upTo() (*Hash, int64, error) {
-	if f == nil || !slices.Equal(f.gone, f.view.Superseded()) && f.loop != "" {
+	if f == nil || !slices.Equal(f.gone, f.view.Log().Superseded()) && f.loop != "" {
 		return nil, 0, nil
 	}
 	f.mu.Lock()

@@ -76,7 +76,7 @@ func (c *Counted) Get(ctx context.Context, req *session.GetRequest) (*session.Ge
 	if was.Noted() {
 		cfg.State[mark.KeyNoted] = true
 	}
-	if s := was.Superseded(); s != nil {
+	if s := was.Log().Superseded(); s != nil {
 		cfg.State[mark.KeySuperseded] = s.String()
 	}
 	read := func(first, last int64) ([]*session.Event, error) {

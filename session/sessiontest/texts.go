@@ -85,12 +85,12 @@ func (s *suite) outline() {
 	}
 	view := session.ViewOf(s.get("s1"))
 	var seq int64
-	for ev := range view.Outline() {
+	for ev := range view.Log().Outline() {
 		if seq++; ev.Seq != seq {
 			s.Fatalf("event %d of the outline has Seq %d", seq, ev.Seq)
 		}
 		whole := view.Log().At(int(seq - 1))
-		got := view.FullEvent(ev)
+		got := view.Log().Full(ev)
 		if diff := cmp.Diff(plain(whole), plain(got)); diff != "" || got.Omitted != 0 {
 			s.Fatalf("an event of the outline, read whole, is not that of the log (-want +got):\n%s", diff)
 		}

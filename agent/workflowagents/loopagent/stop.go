@@ -209,7 +209,8 @@ func (r *run) seal(rec *loop.StopRecord, canceled bool) error {
 func (r *run) hashLog() (*seal.Hash, error) {
 	evs, gone := r.ctx.Session().Events(), mark.Spans(nil)
 	if v := session.ViewBehind(r.ctx.Session()); v != nil {
-		evs, gone = v.Log(), v.Superseded()
+		log := v.Log()
+		evs, gone = log, log.Superseded()
 	}
 	from := evs.Len()
 	for from > 0 && !(r.isLoopStart(evs.At(from-1)) && !gone.Has(evs.At(from-1).Seq)) {

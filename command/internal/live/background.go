@@ -136,7 +136,7 @@ func tellStanding(ctx context.Context, e *term.Env, s *runstore.Stock, id, went 
 		term.PrintError(e.Stderr, err)
 		return
 	}
-	sum := progress.Summarize(slices.Collect(view.Outline()))
+	sum := progress.Summarize(slices.Collect(view.Log().Outline()))
 	status := sum.Status
 	if run != nil {
 		status = run.Status

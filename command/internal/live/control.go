@@ -170,13 +170,13 @@ func (f *follower) overAlready(view *session.View, run *mark.Run) error {
 		end.Err = errors.New(run.Error)
 	}
 	f.mu.Lock()
-	for ev := range view.Outline() {
+	for ev := range view.Log().Outline() {
 		if ev.InvocationID != run.ID || ev.Seq <= f.seen {
 			continue
 		}
 		f.seen = ev.Seq
 		if v, ok := f.out.(*treeView); ok {
-			v.more(view.FullEvent(ev))
+			v.more(view.Log().Full(ev))
 		}
 	}
 	f.refold(f.current(math.MaxInt64))

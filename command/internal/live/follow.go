@@ -182,7 +182,7 @@ func (f *follower) log(upTo int64) iter.Seq[*session.Event] {
 		if run == nil {
 			return
 		}
-		for ev := range view.Outline() {
+		for ev := range view.Log().Outline() {
 			if ev.Seq > upTo || ev.InvocationID == run.ID && !yield(ev) {
 				return
 			}

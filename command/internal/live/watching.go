@@ -95,14 +95,14 @@ func (w *Watching) until(ctx context.Context, ev *session.Event) iter.Seq2[*sess
 func currentOf(view *session.View, invocation string, upTo int64) iter.Seq[*session.Event] {
 	return func(yield func(*session.Event) bool) {
 		var gone mark.Spans
-		if view.Superseded() != nil {
-			for ev := range view.OutlineByKind(mark.KindRunResumed) {
+		if view.Log().Superseded() != nil {
+			for ev := range view.Log().OutlineByKind(mark.KindRunResumed) {
 				if ev.InvocationID == invocation && ev.Seq <= upTo {
 					gone = gone.Union(ev.Mark.Supersedes())
 				}
 			}
 		}
-		for ev := range view.Outline() {
+		for ev := range view.Log().Outline() {
 			if ev.Seq > upTo || ev.InvocationID == invocation && !gone.Has(ev.Seq) && !yield(ev) {
 				return
 			}

@@ -99,7 +99,7 @@ func (f *loopFlags) noticeOf(ctx context.Context, e *term.Env, ended error) (*no
 	}
 	var fold progress.SummaryFold
 	var used progress.Resources
-	for ev := range view.Outline() {
+	for ev := range view.Log().Outline() {
 		fold.Add(ev)
 		used.Add(ev)
 	}

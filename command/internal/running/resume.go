@@ -124,7 +124,7 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 	if err != nil {
 		return term.Failure(err)
 	}
-	view.CacheOutline()
+	view.Log().CacheOutline()
 	if view.LastSeq() > longLog {
 		defer firstgc.SetPercent(firstgc.SetPercent(longLogGC))
 	}

@@ -83,7 +83,7 @@ func (f *StateFold) State(whole Whole) map[string]any {
 }
 
 // Whole returns an event of an outline with all its texts; a complete event is returned unchanged.
-// [session.View.FullEvent] is such a function.
+// [session.Log.Full] is such a function.
 type Whole func(*session.Event) *session.Event
 
 // Of returns the event with all its texts. A nil Whole means that events are complete.

@@ -31,7 +31,7 @@ func (w *Wholes) Of(ev *session.Event) *session.Event {
 		}
 		w.view = view
 	}
-	whole := w.view.FullEvent(ev)
+	whole := w.view.Log().Full(ev)
 	if err := w.view.Err(); err != nil {
 		w.Err = err
 	}

@@ -85,9 +85,9 @@ func RowOf(ctx context.Context, store session.Service, s session.Session, dead f
 		return nil, err
 	}
 	view := session.ViewOf(got.Session)
-	gone := view.Superseded()
+	gone := view.Log().Superseded()
 	var last []*session.Event
-	for ev := range view.Outline() {
+	for ev := range view.Log().Outline() {
 		if !gone.Has(ev.Seq) {
 			last = append(last, ev.Outlined())
 		}

@@ -58,7 +58,7 @@ func Read(ctx context.Context, store session.Service, key lease.Key) (*Run, erro
 	}
 	r.Wholes.Fetch, r.Wholes.view, r.view = r.fetch, view, view
 	r.Initial = statekey.OwnState(view.State())
-	for ev := range view.Outline() {
+	for ev := range view.Log().Outline() {
 		if r.n++; r.first == nil {
 			r.first = ev
 		}
@@ -93,7 +93,7 @@ func (r *Run) All() iter.Seq[*session.Event] {
 		return r.imported
 	}
 	return func(yield func(*session.Event) bool) {
-		for ev := range r.view.Outline() {
+		for ev := range r.view.Log().Outline() {
 			if ev.Seq > r.last.Seq || !yield(ev) {
 				return
 			}
@@ -210,7 +210,7 @@ func (r *Run) newest() iter.Seq[*session.Event] {
 // superseded returns the spans of the superseded events.
 func (r *Run) superseded() (spans mark.Spans) {
 	if r.view != nil {
-		return r.view.Superseded()
+		return r.view.Log().Superseded()
 	}
 	if r.File != nil {
 		return r.File.gone

@@ -62,7 +62,7 @@ func (r *Runs) resume(ctx context.Context, id string, req *ResumeRequest, refusa
 		}
 		return r.Supervisor.HandTo(ctx, id, run.Driver)
 	}
-	view.CacheOutline()
+	view.Log().CacheOutline()
 	p, err := program.Of(view)
 	if err != nil {
 		return noProgram("The run cannot be resumed here", err)

@@ -125,7 +125,7 @@ func (r *Runs) fitsLog(view *session.View, ev *session.Event) error {
 		return nil
 	}
 	size := int64(ev.Weight())
-	for old := range view.Outline() {
+	for old := range view.Log().Outline() {
 		if strings.HasPrefix(old.InvocationID, changePrefix) {
 			size += int64(old.Weight()) + old.Omitted
 		}

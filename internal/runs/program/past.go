@@ -98,8 +98,8 @@ type pass struct {
 
 // passOf finds in the log of a run the loop of a name that is in no other loop.
 func passOf(view *session.View, id, name string) (p pass, err error) {
-	gone := view.Superseded()
-	for ev := range view.Outline() {
+	gone := view.Log().Superseded()
+	for ev := range view.Log().Outline() {
 		if ev.InvocationID != id || ev.Mark == nil || gone.Has(ev.Seq) ||
 			strings.Contains(string(ev.Address.Parent()), "[") {
 			continue
