@@ -13,14 +13,14 @@ import (
 
 // The loop agent alone.
 func loopAlone(t *testing.T, tb *table) {
-	ownPart(t, tb, "loop alone", 1.5, 2, func(i implementation) func(int) (op, error) { return i.direct })
+	ownPart(t, tb, "loop alone", 1.5, func(i implementation) func(int) (op, error) { return i.direct })
 }
 
 // The same through the runner and a session in memory, which keeps the events. The agent runs in a goroutine of
 // its own, so that a consumer may lock its thread, and an agent may be left behind: most of this is the way of an
 // event from one to the other and back.
 func throughRunner(t *testing.T, tb *table) {
-	ownPart(t, tb, "runner", 6, 0, func(i implementation) func(int) (op, error) { return i.runner })
+	ownPart(t, tb, "runner", 6, func(i implementation) func(int) (op, error) { return i.runner })
 }
 
 // A step with a timeout, which runs in a goroutine of its own so that it can be left behind, for a step
@@ -41,8 +41,8 @@ func timedSteps(t *testing.T, tb *table) {
 }
 
 // ownPart measures loops of 1,000 iterations. Our own part of an event's cost is all but
-// what it takes to make the event and drop it. A bound of 0 allocations is no bound.
-func ownPart(t *testing.T, tb *table, what string, micros, allocs float64,
+// what it takes to make the event and drop it.
+func ownPart(t *testing.T, tb *table, what string, micros float64,
 	of func(implementation) func(int) (op, error)) {
 	const iterations = 1000
 	event := eventsAlone(3 * iterations)
@@ -78,16 +78,6 @@ func ownPart(t *testing.T, tb *table, what string, micros, allocs float64,
 	if adk := got["adk"]; adk != nil {
 		tb.atMost(what+", whole", "× ADK's", 1, got["ours"].cpu().over(adk.cpu()), floor("an event of ADK", "µs", adk.cpu().in(us)))
 	}
-	if allocs > 0 {
-		longer, err := of(implementationNamed("ours"))(2 * iterations)
-		if err != nil {
-			t.Fatal(err)
-		}
-		more := rounds(t, 9, brief("event", event), brief("once", mine), brief("twice", longer))
-		tb.atMost(what+", own part, of 1,000 iterations more, to a hundredth", "allocs/event", allocs,
-			slope(more["once"], more["twice"]).minus(more["event"].allocs()).to(100),
-			floor("the fresh event alone", "allocs", alone.allocs()))
-	}
 	tb.tell(what+", whole", "µs/event", ours.cpu().in(us))
 	tb.tell("  by hand, bare event", "µs/event", got["floor"].cpu().in(us))
 	tb.tell("  by hand, with ID and time as ADK's", "µs/event", got["floorid"].cpu().in(us))
@@ -97,12 +87,6 @@ func ownPart(t *testing.T, tb *table, what string, micros, allocs float64,
 		t.Fatal(err)
 	}
 	tb.tell("  Eino, 1,000 iterations", "µs/event", series{m.cpu}.in(us))
-}
-
-// slope is how many allocations an event takes of those by which a loop that is twice as long is longer:
-// what a loop allocates once is not among them.
-func slope(once, twice costs) series {
-	return twice.allocs().each(once.allocs(), func(twice, once float64) float64 { return 2*twice - once })
 }
 
 // The runner with marks, in memory. An event is one that an agent said: the marks

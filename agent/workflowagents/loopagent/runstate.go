@@ -5,7 +5,6 @@ package loopagent
 import (
 	"context"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -151,30 +150,13 @@ func (a *Agent) begin(ctx agent.InvocationContext, yield func(*session.Event, er
 	return r
 }
 
-// setAddresses sets the addresses of an iteration and of its steps. All addresses share one string, to save allocations.
+// setAddresses sets the addresses of an iteration and of its steps.
 func (r *run) setAddresses(iteration int) {
-	var digits [20]byte
-	number := strconv.AppendInt(digits[:0], int64(iteration), 10)
-	prefix := len(r.loop.Address) + len(number) + len("[]/")
-	size := 0
+	at := r.loop.Address + session.Address("["+strconv.Itoa(iteration)+"]")
+	r.loop.IterationAddress = at
 	for i := range r.plan.Steps {
-		size += prefix + len(r.plan.Steps[i].Name)
+		r.steps.addresses[i] = at + "/" + session.Address(r.plan.Steps[i].Name)
 	}
-	var b strings.Builder
-	b.Grow(size)
-	for i := range r.plan.Steps {
-		b.WriteString(string(r.loop.Address))
-		b.WriteByte('[')
-		b.Write(number)
-		b.WriteString("]/")
-		b.WriteString(r.plan.Steps[i].Name)
-	}
-	text := session.Address(b.String())
-	for i := range r.plan.Steps {
-		end := prefix + len(r.plan.Steps[i].Name)
-		r.steps.addresses[i], text = text[:end], text[end:]
-	}
-	r.loop.IterationAddress = r.steps.addresses[0][:prefix-1]
 }
 
 // address returns the address of a step. The finalizer and the steps that score the start are in no iteration; a
