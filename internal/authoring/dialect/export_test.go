@@ -135,6 +135,7 @@ func outlined(a *definition.Agent, model string) outline {
 // D10, D13: ADK has no finalizer; the loop and what comes after it are a
 // sequence, which runs the same.
 func TestFinalizerBecomesASequence(t *testing.T) {
+	unpack(t, "testdata/evo/refine")
 	res, err := dialect.Load("testdata/evo/refine/agents.json", dialect.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -6,13 +6,14 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"golang.org/x/tools/txtar"
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/authoring/dialect"
@@ -31,17 +32,19 @@ func fuzz(f *testing.F, d dialect.Dialect) {
 	f.Fuzz(func(t *testing.T, data []byte) { sound(t, d, data) })
 }
 
-// seeds are the files of testdata.
+// seeds returns the files to import of testdata.
 func seeds(t testing.TB, d dialect.Dialect) [][]byte {
 	var all [][]byte
-	for _, name := range mains {
-		files, _ := filepath.Glob(filepath.Join("testdata", string(d), "*", name))
-		for _, file := range files {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
+	archives, _ := filepath.Glob(filepath.Join("testdata", string(d), "*.txtar"))
+	for _, archive := range archives {
+		a, err := txtar.ParseFile(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range a.Files {
+			if slices.Contains(mains, f.Name) {
+				all = append(all, f.Data)
 			}
-			all = append(all, data)
 		}
 	}
 	return all

@@ -9,10 +9,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -31,28 +33,56 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// mains are what the file to import is called in a folder of testdata.
+// mains are what the file to import is called in a folder.
 var mains = []string{"root_agent.yaml", "agents.json", "flow.json", "flow.yaml", "main.ts"}
+
+// home is the folder of the package; a test that uses a folder of testdata runs in another one.
+var home, _ = os.Getwd()
+
+// unpack writes a folder of testdata, which is an archive, below a temporary folder, where the test goes on.
+func unpack(t *testing.T, folder string) {
+	t.Helper()
+	a, err := txtar.ParseFile(filepath.Join(home, folder+".txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := txtar.FS(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	if err := os.CopyFS(folder, files); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // each calls a test for every folder of a dialect, with the file in it.
 func each(t *testing.T, d dialect.Dialect, test func(t *testing.T, folder, file string)) {
 	t.Helper()
-	folders, err := filepath.Glob(filepath.Join("testdata", string(d), "*"))
-	if err != nil || len(folders) < 10 {
-		t.Fatalf("%d definitions of %s, %v", len(folders), d, err)
+	archives, err := filepath.Glob(filepath.Join("testdata", string(d), "*.txtar"))
+	if err != nil || len(archives) < 10 {
+		t.Fatalf("%d definitions of %s, %v", len(archives), d, err)
 	}
-	for _, folder := range folders {
-		for _, main := range mains {
-			file := filepath.Join(folder, main)
-			if _, err := os.Stat(file); err == nil {
-				t.Run(filepath.Base(folder), func(t *testing.T) { test(t, folder, file) })
+	for _, archive := range archives {
+		folder := strings.TrimSuffix(archive, ".txtar")
+		t.Run(filepath.Base(folder), func(t *testing.T) {
+			unpack(t, folder)
+			for _, main := range mains {
+				if file := filepath.Join(folder, main); exists(file) {
+					test(t, folder, file)
+					return
+				}
 			}
-		}
+			t.Fatal("nothing to import")
+		})
 	}
 }
 
 func load(t *testing.T, d dialect.Dialect, folder, file string) *dialect.Result {
 	t.Helper()
+	if !exists(folder) {
+		unpack(t, folder)
+	}
 	opts := dialect.Options{Dialect: d}
 	if name, err := os.ReadFile(filepath.Join(folder, "args")); err == nil {
 		opts.Agent = strings.TrimSpace(string(name))
@@ -64,14 +94,32 @@ func load(t *testing.T, d dialect.Dialect, folder, file string) *dialect.Result 
 	return res
 }
 
+// golden compares a text with a file of testdata, which is unpacked if it is in an archive.
 func golden(t *testing.T, file, got string) {
 	t.Helper()
+	path, archive := filepath.Join(home, file), filepath.Join(home, filepath.Dir(file)+".txtar")
+	packed := exists(archive)
+	if packed {
+		path = file
+	}
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+		data := []byte(got)
+		if packed {
+			a, err := txtar.ParseFile(archive)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := filepath.Base(file)
+			a.Files = slices.DeleteFunc(a.Files, func(f txtar.File) bool { return f.Name == name })
+			a.Files = append(a.Files, txtar.File{Name: name, Data: data})
+			path, data = archive, txtar.Format(a)
+		}
+		if err := os.WriteFile(path, data, 0o644); err != nil {
 			t.Fatal(err)
 		}
+		return
 	}
-	want, err := os.ReadFile(file)
+	want, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}

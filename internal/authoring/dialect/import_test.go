@@ -65,6 +65,7 @@ func TestTaskAndEndpoint(t *testing.T) {
 		{"code-export", "run.yaml", "O código: return 2", "null"},
 	} {
 		folder := filepath.Join("testdata", "evo", tt.folder)
+		unpack(t, folder)
 		data, err := os.ReadFile(filepath.Join(folder, "agents.json"))
 		if err != nil {
 			t.Fatal(err)
