@@ -98,7 +98,7 @@ func diesAnywhere(t *testing.T, text, want string) {
 	if result != want || tree == nil {
 		t.Fatalf("the run hands back %q, want %q; tree %v", result, want, tree)
 	}
-	for cut := 1; ; cut += longtest.N(9, 1) {
+	for cut := 1; ; cut += longtest.N(23, 1) {
 		ended, gotResult, gotTree := live(cut)
 		if ended {
 			break

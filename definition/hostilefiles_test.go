@@ -149,13 +149,13 @@ func everything(t testing.TB, dir string) map[string]string {
 }
 
 // The tree of a loop whose agent does its worst: the user's repository stays as it is, the tree of each iteration is
-// what the log says, and the best one is handed back with contents, modes and links. The short form has 20 iterations,
+// what the log says, and the best one is handed back with contents, modes and links. The short form has 10 iterations,
 // the long one 100, of which one leaves 10,000 files.
 func TestAHostileAgentInALoop(t *testing.T) {
 	if err := workspace.CheckGit(t.Context()); err != nil {
 		t.Skip(err)
 	}
-	n := longtest.N(20, 100)
+	n := longtest.N(10, 100)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 28))

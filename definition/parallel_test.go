@@ -18,6 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -111,7 +112,7 @@ func TestResultIsNoChance(t *testing.T) {
 						t.Fatal(err)
 					}
 					check(h, "live")
-					for cut := 1; cut < len(h.events); cut += 3 {
+					for cut := 1 + i; cut < len(h.events); cut += longtest.N(7, 3) {
 						again := newHouse(t, tt.text, definition.BuildConfig{Agents: inOrder(order)})
 						n := 0
 						again.after = func(*session.Event) bool { n++; return n == cut }
