@@ -499,6 +499,6 @@ func TestEveryPage(t *testing.T) {
 	p.sees("Definições")
 	p.visit("/runs/" + id)
 	p.sees("Por que parou")
-	p.sees("O loop nunca chegou ao seu critério.")
+	p.sees("O laço nunca chegou ao seu critério.")
 	p.picture("run-portuguese")
 }

@@ -357,7 +357,7 @@ func TestRaceIsInTheHead(t *testing.T) {
 		t.Errorf("lanes\n%s", strings.Join(lanes, "\n"))
 	}
 	pt := p.Head(runpage.Standing{Status: string(mark.RunCompleted), Language: prose.Portuguese}).Races[0].Race.Words.String()
-	if pt != "bold vence e continua. Tem o melhor score, 2,25 ± 0,35, dentro do ruído do avaliador em relação a plain." {
+	if pt != "bold vence e continua. Tem a melhor nota, 2,25 ± 0,35, dentro do ruído do avaliador em relação a plain." {
 		t.Error(pt)
 	}
 }

@@ -6,13 +6,18 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
-// Each phrase has room for the same things in both languages.
+// english matches the words that have Portuguese ones: the form and the page say laço and nota. The name of a field is none.
+var english = regexp.MustCompile(`(?i)\b(loops?|scores?)\b`)
+
+// Each phrase has room for the same things in both languages, and a sentence in Portuguese has no English word for what
+// the page names in Portuguese.
 func TestPhrasesAreComplete(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "phrases.go", nil, 0)
 	if err != nil {
@@ -33,6 +38,9 @@ func TestPhrasesAreComplete(t *testing.T) {
 		}
 		if strings.Count(text[0], "%s") != strings.Count(text[1], "%s") {
 			t.Errorf("%q and %q have room for different things", text[0], text[1])
+		}
+		if english.MatchString(strings.Replace(text[1], "Dê a score um target", "", 1)) {
+			t.Errorf("%q has an English word", text[1])
 		}
 		return true
 	})

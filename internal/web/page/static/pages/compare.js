@@ -86,7 +86,7 @@ function Lines({ heads, runs, points, width }) {
   const p = place({ points: points.concat(targets.map(l => ({ ...points[points.length - 1], score: l.target }))), outlook: {}, target: targets[0]?.target }, 'iterations', width)
   const { x, y } = p
   const texts = runs.flatMap((scored, i) => scored.filter(at => at.best).map(at => ({ key: i, text: `${sides[i]} ${score(at.score)}`, kind: 'halo v good', at: [[x(at) + 3, y(at.score) - 14, 'end'], [x(at) + 3, y(at.score) + 24, 'end'], [x(at) - 12, y(at.score) + 4, 'end'], [x(at) + 14, y(at.score) + 4, 'start']] })))
-    .concat(targets.map(l => ({ key: 't' + l.target, text: [sideOf(l), targetOf(l)].filter(Boolean).join(' '), kind: 'good halo', at: [[width - 4, y(l.target) - 6, 'end'], [width - 4, y(l.target) + 14, 'end'], [p.left - 12, y(l.target) - 6, 'start']] })))
+    .concat(targets.map(l => ({ key: 't' + l.target, text: [sideOf(l), targetOf(l)].filter(Boolean).join(' '), kind: 'good halo', at: [[p.left - 12, y(l.target) - 6, 'start'], [width - 4, y(l.target) - 6, 'end'], [width - 4, y(l.target) + 14, 'end']] }))) // on the right are the lines where the runs stopped
   const every = Math.max(1, Math.ceil(p.shownTo / Math.max(2, Math.floor(width / 46))))
   const says = heads.map((h, i) => t('compare.scores', { run: sides[i], scores: runs[i].slice(-8).map(at => score(at.score)).join(', ') || t('unscored') })).join('. ')
   return html`<svg class="chart" viewBox=${`0 0 ${width} ${p.height}`} width=${width} height=${p.height} role="img" aria-label=${says}>

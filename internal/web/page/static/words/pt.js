@@ -400,7 +400,7 @@ export default {
   'try.do': 'Experimentar',
   'try.fix': ['Experimentar: corrija {n} erro antes', 'Experimentar: corrija {n} erros antes'],
   'try.old': 'Isto foi com o texto de antes da última mudança.',
-  'try.no.loop': 'Não há loop: os passos rodam uma vez.',
+  'try.no.loop': 'Não há laço: os passos rodam uma vez.',
   'try.endless': 'Nada o encerra: depois de {n} iterações ele ainda continua.',
   'try.computed': 'Expressões calculam as notas, então a escolha acima não as muda',
   'try.replaced': 'Trocados por um roteiro:',
