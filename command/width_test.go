@@ -63,6 +63,7 @@ score: {key: mark_of_the_judge}
 		for verb, want := range map[string]string{
 			"runs --store " + store:                                 "Write a",
 			"backtest last --set max_iterations=2 --store " + store: "saves",
+			"backtest last --sweep max_iterations --store " + store: "lost",
 			"graph loop.yaml":                                       "a_judge_with_a_long_name",
 			"help definition":                                       "max_iterations",
 		} {

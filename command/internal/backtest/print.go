@@ -123,7 +123,7 @@ func resultOf(rec *loop.StopRecord) string {
 // PrintSweep writes a table with a line for each level.
 func PrintSweep(out io.Writer, s *backtest.Sweep) error {
 	table := [][]string{{s.Field, "same", "kept", "lost", "unknown", "saves iterations", "tokens", "cost"}}
-	const unknown, tokens = 4, 6
+	const same, unknown, tokens = 1, 4, 6
 	for i := range s.Levels {
 		l := &s.Levels[i]
 		note := ""
@@ -143,7 +143,7 @@ func PrintSweep(out io.Writer, s *backtest.Sweep) error {
 		table = append(table, []string{brief.Number(l.Value, 64), strconv.Itoa(l.Same), strconv.Itoa(l.Kept),
 			strconv.Itoa(l.Lost), strconv.Itoa(l.Unknown), strconv.Itoa(l.Saved.Iterations), brief.Whole(l.Saved.Tokens), cost + note})
 	}
-	return term.PrintTable(out, table, term.Layout{Drop: []int{tokens, unknown}})
+	return term.PrintTable(out, table, term.Layout{Drop: []int{tokens, same, unknown}})
 }
 
 // savedTime writes the time that a policy saves: 0 as the other columns have it, and a time that it adds with its sign.
