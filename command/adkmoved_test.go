@@ -4,8 +4,8 @@ package command
 
 import (
 	"bytes"
+	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -118,34 +118,59 @@ func TestMovedProgramsOfADK(t *testing.T) {
 	if code := run(t.Context(), nil, []string{"adk", "move", dir, "--write"}, os.Getenv, nil, &out, &errs); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, &errs)
 	}
-	var linked []string // all compile; linking takes longest, so one version of each kind is drawn
-	for kind := range movedPrograms {
-		both := []string{kind, kind + "2"}
-		rand.Shuffle(2, func(i, k int) { both[i], both[k] = both[k], both[i] })
-		linked = append(linked, both[:longtest.N(1, 2)]...)
+	binary := programtest.Build(t, "programs", "..", oneProgram(t, dir))
+	for name, p := range movedPrograms {
+		for _, name := range []string{name, name + "2"} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				srv := modeltest.GeminiServer(t, scripted.Script{Answers: p.answers})
+				cmd := exec.CommandContext(t.Context(), binary, append([]string{name}, strings.Fields(p.args)...)...)
+				cmd.Dir = t.TempDir()
+				cmd.Env = []string{"GOOGLE_API_KEY=key", "GOOGLE_GEMINI_BASE_URL=" + srv.BaseURL, "HOME=" + cmd.Dir, "SYSTEMROOT=" + os.Getenv("SYSTEMROOT")}
+				var out, errs bytes.Buffer
+				cmd.Stdin, cmd.Stdout, cmd.Stderr = io.Reader(strings.NewReader(p.typed)), &out, &errs
+				err := cmd.Run()
+				got := regexp.MustCompile(`(load_memory answers ).*`).ReplaceAllString(out.String(), "$1…")
+				got = regexp.MustCompile(`\[cleaner\] remove answers map\[error:.*\n`).ReplaceAllString(got, "…") // texts of errors differ
+				if diff := cmp.Diff(p.want, got); err != nil || diff != "" {
+					t.Errorf("%v (-want +got):\n%s%s", err, diff, &errs)
+				}
+				if n := len(srv.Requests()); n != len(p.answers) {
+					t.Errorf("the model was asked %d times, want %d", n, len(p.answers))
+				}
+			})
+		}
 	}
-	bin := programtest.BuildAll(t, "example.com/programs", "..", dir, linked)
-	for _, name := range linked {
-		p := movedPrograms[strings.TrimSuffix(name, "2")]
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			srv := modeltest.GeminiServer(t, scripted.Script{Answers: p.answers})
-			cmd := exec.CommandContext(t.Context(), filepath.Join(bin, name), strings.Fields(p.args)...)
-			cmd.Dir = t.TempDir()
-			cmd.Env = []string{"GOOGLE_API_KEY=key", "GOOGLE_GEMINI_BASE_URL=" + srv.BaseURL, "HOME=" + cmd.Dir, "SYSTEMROOT=" + os.Getenv("SYSTEMROOT")}
-			var out, errs bytes.Buffer
-			cmd.Stdin, cmd.Stdout, cmd.Stderr = io.Reader(strings.NewReader(p.typed)), &out, &errs
-			err := cmd.Run()
-			got := regexp.MustCompile(`(load_memory answers ).*`).ReplaceAllString(out.String(), "$1…")
-			got = regexp.MustCompile(`\[cleaner\] remove answers map\[error:.*\n`).ReplaceAllString(got, "…") // texts of errors differ
-			if diff := cmp.Diff(p.want, got); err != nil || diff != "" {
-				t.Errorf("%v (-want +got):\n%s%s", err, diff, &errs)
-			}
-			if n := len(srv.Requests()); n != len(p.answers) {
-				t.Errorf("the model was asked %d times, want %d", n, len(p.answers))
-			}
-		})
+}
+
+// oneProgram makes the programs in the folders of dir packages of one program, whose first argument is the name of a
+// folder, because linking takes longest. It returns dir.
+func oneProgram(t *testing.T, dir string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*", "main.go"))
+	if err != nil || len(files) != 2*len(movedPrograms) {
+		t.Fatalf("%d programs, %v", len(files), err)
 	}
+	var imports, calls strings.Builder
+	for i, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Base(filepath.Dir(file))
+		fmt.Fprintf(&imports, "\tp%d \"example.com/programs/%s\"\n", i, name)
+		fmt.Fprintf(&calls, "\t\t%q: p%d.Main,\n", name, i)
+		part := strings.NewReplacer("\npackage main\n", "\npackage program\n", "\nfunc main() {", "\nfunc Main() {").Replace(string(text))
+		if err := os.WriteFile(file, []byte(part), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := fmt.Sprintf("package main\n\nimport (\n\t\"os\"\n\n%s)\n\nfunc main() {\n\tname := os.Args[1]\n\tos.Args = os.Args[1:]\n"+
+		"\tmap[string]func(){\n%s\t}[name]()\n}\n", &imports, &calls)
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // secondVersion adds to the program of a folder, which is written for ADK v1, the same one for v2.
