@@ -67,7 +67,8 @@ refrain help definition lists every field of a definition.`,
 			cmd.AddCommand(c)
 		}
 	}
-	cmd.AddCommand(newVersion(e), newHelpDefinition(e), running.NewPlanStep(e), running.NewCountTests(e), running.NewReadPrompt(e), running.NewReadNotes(e))
+	cmd.AddCommand(newVersion(e), newHelpDefinition(e), running.NewPlanStep(e), running.NewCountTests(e), running.NewReadPrompt(e), running.NewReadNotes(e),
+		running.NewReadFindings(e))
 	strictTopics(cmd)
 	if e.Code.Name != "" {
 		rename(e, cmd)

@@ -30,7 +30,8 @@ import (
 
 var workspaceParts = parts[runfiles.Config]{rows: []row[runfiles.Config]{
 	field("from", "git repository or folder to copy the files from, inside the run's root; the root if left out", aText, func(w *runfiles.Config) *string { return &w.From }),
-	field("base", "files that the copy begins with: dirty, as they are on the disk (default), or head, as in the last commit", oneWord(workspace.Dirty, workspace.Head), func(w *runfiles.Config) *workspace.Base { return &w.Base }).shown("dirty"),
+	field("base", "files that the copy begins with: dirty, as they are on the disk (default), head, as in the last commit, or those of a branch or commit, by its name",
+		as(aWord, func(s string) workspace.Base { return workspace.Base(s) }), func(w *runfiles.Config) *workspace.Base { return &w.Base }).shown("dirty"),
 	field("copy", "ignored files to copy too, as in .gitignore; those in .worktreeinclude are copied anyway", each(aText, listing{empty: "leave it out for none"}), func(w *runfiles.Config) *[]string { return &w.Copy }),
 	field("setup", "program and arguments that prepare a new copy; no shell reads them", each(aWords, listing{empty: "leave it out for none"}), func(w *runfiles.Config) *[]string { return &w.Setup }),
 	field("filters", "filters in git's configuration, such as lfs, that may run for the branch of the result", each(aText, listing{empty: "leave it out for none"}), func(w *runfiles.Config) *[]string { return &w.Filters }),

@@ -46,6 +46,7 @@ type Config struct {
 	Squash                                  bool          // one commit for all iterations; only with Branch
 	Waits                                   bool          // wait while the agent's provider refuses requests
 	Plan                                    *Plan         // tasks in place of one prompt; needs Branch
+	Review                                  *Review       // of the work, when it is done; only with Branch
 	NoProgress                              int           // end after so many iterations with the same result; 0 means no end
 }
 
@@ -88,6 +89,32 @@ const withoutTimes = `s/[0-9]+(\.[0-9]+)? ?(ms|s|sec|secs|seconds)([^A-Za-z]|$)/
 
 // Definition returns the definition as YAML.
 func Definition(c *Config) ([]byte, error) {
+	root, err := c.root()
+	if err != nil {
+		return nil, err
+	}
+	return yaml.Marshal(root)
+}
+
+func (c *Config) root() (*yaml.Node, error) {
+	if c.Review != nil && c.Review.Branch != "" {
+		return c.alone()
+	}
+	loop := c.loop()
+	if c.Review != nil {
+		return c.reviewed(loop)
+	}
+	return loop, nil
+}
+
+// The expressions for the ends of a loop.
+const (
+	exits  = "state.checked.exit_code == 0"
+	agrees = `("\n" + state.said + "\n").contains("\n" + state.done + "\n")`
+)
+
+// loop returns the loop that asks the agent.
+func (c *Config) loop() *yaml.Node {
 	loop := mapping(
 		"name", "loop", "max_iterations", c.Most, "timeouts", "none", "max_model_calls", "none", "result", "said",
 		"state", map[string]any{"prompt": c.Prompt, "until": c.Until, "done": c.Done, SaidKey: ""},
@@ -112,13 +139,7 @@ func Definition(c *Config) ([]byte, error) {
 		told = "{{#workspace.left_out}}\nThese are git repositories inside the folder, so their files are not part of your work: " +
 			"{{workspace.left_out}}. " +
 			"Delete them, or their .git if the files belong to your work.\n{{/workspace.left_out}}\n"
-		space := map[string]any{"from": ".", "result": map[string]any{"branch": c.Branch}}
-		if c.Copy != nil {
-			space["copy"] = c.Copy
-		}
-		if c.Setup != "" {
-			space["setup"] = SetupOf(c.Setup)
-		}
+		space := c.workspace(map[string]any{})
 		if c.Notes != "" {
 			told += "{{#" + notesKey + "}}\nYour notes in " + braces.Replace(c.Notes) + ":\n{{" + notesKey + "}}\n{{/" + notesKey + "}}"
 			if !c.KeepsNotes {
@@ -126,7 +147,6 @@ func Definition(c *Config) ([]byte, error) {
 			}
 		}
 		if c.Protect != nil {
-			space["protect"] = c.Protect
 			told += "{{#workspace.protected}}\nYou may not change {{workspace.protected}}: these files were put back.\n{{/workspace.protected}}\n"
 		}
 		add(loop, "workspace", space)
@@ -147,34 +167,16 @@ func Definition(c *Config) ([]byte, error) {
 	}
 	coder := mapping("name", "coder", program, asked, "prompt", c.goal()+c.rules()+output+told,
 		"permissions", c.Permissions, "denied", c.Denied, "unfinished", "keep", "retry", cmp.Or(c.Retry, 2), "output_key", "said")
-	if c.Wrapper != nil {
-		add(coder, "wrapper", c.Wrapper)
-	}
-	if len(c.Args) > 0 {
-		add(coder, "args", c.Args)
-	}
+	c.options(coder, true)
 	if c.MaxTurns > 0 {
 		add(coder, "max_turns", c.MaxTurns)
 	}
 	if c.Conversation != "" {
 		add(coder, "conversation", c.Conversation)
 	}
-	if c.Permissions == "edit" {
-		if allow := slices.DeleteFunc(c.allowed(), func(line string) bool { return line == "" }); len(allow) > 0 {
-			add(coder, "allow", allow)
-		}
-	}
-	if c.Inherit != nil {
-		add(coder, "inherit", c.Inherit)
-	}
+	c.allow(coder)
 	if c.Model != "" {
 		add(coder, "model", c.Model)
-	}
-	if c.Waits {
-		add(coder, "on_limit", "reset")
-	}
-	if c.Idle > 0 {
-		add(coder, "idle_timeout", c.Idle.String())
 	}
 	command := "{{until}}"
 	if c.Plan != nil {
@@ -202,7 +204,7 @@ func Definition(c *Config) ([]byte, error) {
 	}
 	if c.Plan != nil {
 		add(loop, "sub_agents", c.planSteps(begin, checks))
-		return yaml.Marshal(loop)
+		return loop
 	}
 	compared := "{{said_until}}{{^said_until}}{{said}}{{/said_until}}"
 	if c.Branch != "" {
@@ -212,7 +214,6 @@ func Definition(c *Config) ([]byte, error) {
 		"command", []string{"sed", "-E", withoutTimes},
 		"stdin", compared, "env", map[string]any{"LC_ALL": "C"},
 		"output_limit", Longest, "output_key", "compared")
-	const exits, agrees = "state.checked.exit_code == 0", `("\n" + state.said + "\n").contains("\n" + state.done + "\n")`
 	switch {
 	case c.Until != "" && c.Done != "":
 		add(until, "exit_when", exits+" && "+agrees)
@@ -232,7 +233,48 @@ func Definition(c *Config) ([]byte, error) {
 		steps = slices.Concat(begin, []*yaml.Node{until})
 	}
 	add(loop, "sub_agents", steps)
-	return yaml.Marshal(loop)
+	return loop
+}
+
+// workspace adds the fields of a workspace that do not depend on its steps.
+func (c *Config) workspace(space map[string]any) map[string]any {
+	space["from"], space["result"] = ".", map[string]any{"branch": c.Branch}
+	if c.Copy != nil {
+		space["copy"] = c.Copy
+	}
+	if c.Setup != "" {
+		space["setup"] = SetupOf(c.Setup)
+	}
+	if c.Protect != nil {
+		space["protect"] = c.Protect
+	}
+	return space
+}
+
+// options adds the fields that all coding agents have, and those of its program if the agent has the program of the config.
+func (c *Config) options(agent *yaml.Node, same bool) {
+	if same && c.Wrapper != nil {
+		add(agent, "wrapper", c.Wrapper)
+	}
+	if same && len(c.Args) > 0 {
+		add(agent, "args", c.Args)
+	}
+	if same && c.Inherit != nil {
+		add(agent, "inherit", c.Inherit)
+	}
+	if c.Waits {
+		add(agent, "on_limit", "reset")
+	}
+	if c.Idle > 0 {
+		add(agent, "idle_timeout", c.Idle.String())
+	}
+}
+
+// allow adds the commands that an agent may run.
+func (c *Config) allow(agent *yaml.Node) {
+	if lines := slices.DeleteFunc(c.allowed(), func(line string) bool { return line == "" }); c.Permissions == "edit" && len(lines) > 0 {
+		add(agent, "allow", lines)
+	}
 }
 
 // SetupOf returns the command of a workspace for a command line of the shell.

@@ -24,6 +24,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/deffile"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/command/internal/writing"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/files/workspace"
 	"github.com/refrain-dev/refrain/internal/values/brief"
@@ -43,6 +44,9 @@ type loopFlags struct {
 	squash, bounded, planOver  bool // bounded: --max is given; planOver: no task of the plan is open
 	agrees                     string
 	plan, onTaskFailure, notes string
+	review                     bool
+	reviewOnly                 string
+	reviewCLI, reviewModel     string
 	keepNotes                  bool
 	protect, inherit, allow    []string
 	copyToo, args              []string // --copy; what follows --
@@ -95,6 +99,12 @@ the task's title. A task that fails three times, or that the agent calls blocked
 mark [!], and the next one begins; at the end the run fails, and names it. The file is
 read before each iteration, so you can change it while the loop runs.
 
+--review lets four reviewers, of correctness, tests, security and simplicity, look at the
+work when it is done. They may only read. The agent corrects what they find, and the
+corrections are kept if the command of --until succeeds; then they review again, until no
+finding is above low, or three times. --review-only BRANCH does the same for a branch that
+exists. --write writes the definition of both.
+
 --notes NOTES.md, which is the default for --plan, lets the agent leave notes for its next
 iteration in a file of the copy. The branch does not have it, unless --keep-notes is given.
 
@@ -121,6 +131,8 @@ repeated output stopped the loop.`,
   refrain loop -p PROMPT.md --acp 'gemini --acp' --inherit GEMINI_API_KEY --until 'npm test'
   refrain loop -p PROMPT.md --until 'npm test' --allow 'npm run lint' --no-progress 5
   refrain loop --plan PLAN.md --until 'go test ./...' --on-task-failure stop
+  refrain loop -p PROMPT.md --until 'go test ./...' --branch fix --review --review-cli codex
+  refrain loop --review-only fix --until 'go test ./...'
   refrain loop -p PROMPT.md --until 'make check' --permissions all --write loop.yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if n := cmd.ArgsLenAtDash(); n >= 0 {
@@ -154,7 +166,7 @@ repeated output stopped the loop.`,
 			if err != nil {
 				return term.UsageError(err)
 			}
-			text, err := f.definition(e, args)
+			text, err := f.definition(cmd.Context(), e, args)
 			if err != nil {
 				return term.UsageError(f.traced(err))
 			}
@@ -219,6 +231,11 @@ func (f *loopFlags) add(fl *pflag.FlagSet) {
 	fl.StringArrayVar(&f.protect, "protect", nil,
 		"restore changed files that match this `pattern`, such as '**/*_test.go', and tell the agent; "+
 			"repeat the flag for more; needs --branch")
+	fl.BoolVar(&f.review, "review", false, "when the work is done, let reviewers look at it and the agent correct what they find, up to three times; "+
+		"needs --branch")
+	fl.StringVar(&f.reviewOnly, "review-only", "", "review this `BRANCH` in place of a loop; the result is the new branch BRANCH-reviewed, or that of --branch")
+	fl.StringVar(&f.reviewCLI, "review-cli", "", "`program` of the reviewers: "+strings.Join(taskagent.CLIPrograms(), " or ")+" (default: that of the agent)")
+	fl.StringVar(&f.reviewModel, "review-model", "", "`model` of the reviewers, as their program names it")
 	fl.StringVar(&f.notes, "notes", "", "`FILE` of the copy, such as NOTES.md, in which the agent leaves notes for its next "+
 		"iteration; off for none; "+
 		"needs --branch (default: NOTES.md with --plan)")
@@ -295,14 +312,14 @@ func isText(text string) error {
 }
 
 // definition returns the definition of the loop, as YAML.
-func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
+func (f *loopFlags) definition(ctx context.Context, e *term.Env, args []string) ([]byte, error) {
 	var prompt string
 	var tasks *codingloop.Plan
-	var err error
-	if f.plan != "" {
+	review, err := f.reviews(ctx, args)
+	if err == nil && f.plan != "" {
 		tasks, err = f.tasks()
 	}
-	if err == nil && (f.plan == "" || len(args) > 0 || f.file != "") {
+	if err == nil && f.reviewOnly == "" && (f.plan == "" || len(args) > 0 || f.file != "") {
 		prompt, err = f.prompt(e, args)
 	}
 	switch {
@@ -312,7 +329,9 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 		return nil, fmt.Errorf("--on-task-failure %s: give skip or stop", f.onTaskFailure)
 	case f.plan != "" && f.agrees != "":
 		return nil, errors.New("--done is not for --plan, whose commands decide which task is done; leave out one of them")
-	case f.plan == "" && strings.TrimSpace(f.until) == "" && strings.TrimSpace(f.agrees) == "" && !f.bounded:
+	case f.review && f.branch == "":
+		return nil, errors.New("--review needs --branch, because corrections that break the command are undone; add --branch NAME")
+	case f.plan == "" && f.reviewOnly == "" && strings.TrimSpace(f.until) == "" && strings.TrimSpace(f.agrees) == "" && !f.bounded:
 		return nil, errors.New("nothing ends the loop; give --until with a command that succeeds when the work is done, such as 'go test ./...', " +
 			"--done with a line that the agent then says, --plan with a list of tasks, or --max with a number of iterations")
 	case f.most < 1:
@@ -340,9 +359,12 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 		return nil, errors.New("--timeout or --idle-timeout is negative; give a time such as 30m, or 0 for no limit")
 	case !(f.cost >= 0): // NaN too
 		return nil, fmt.Errorf("--budget-cost %v: give a cost in US dollars, or 0 for no limit", f.cost)
-	case f.cost > 0 && (&taskagent.CLI{Program: f.cli, Model: f.model}).PricedAs() != "":
-		return nil, fmt.Errorf("--budget-cost: %s does not report its cost; use --timeout, or write the definition to a file "+
-			"with --write, and add prices and a budget to it", f.cli)
+	}
+	for _, program := range []string{f.cli, f.reviewCLI} {
+		if f.cost > 0 && (&taskagent.CLI{Program: program, Model: f.model}).PricedAs() != "" {
+			return nil, fmt.Errorf("--budget-cost: %s does not report its cost; use --timeout, or write the definition to a file "+
+				"with --write, and add prices and a budget to it", program)
+		}
 	}
 	same, err := f.sameResults()
 	if err != nil {
@@ -352,7 +374,7 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, given := range slices.Concat([]string{f.until, f.agrees, f.branch, f.model, f.acp, f.setup, f.wrapper, notes}, f.protect, f.allow,
+	for _, given := range slices.Concat([]string{f.until, f.agrees, f.branch, f.model, f.acp, f.setup, f.wrapper, notes, f.reviewModel}, f.protect, f.allow,
 		f.copyToo, f.args) {
 		if err := isText(given); err != nil {
 			return nil, fmt.Errorf("%q: %w", given, err)
@@ -390,7 +412,7 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 		Model: f.model, Permissions: f.permissions, Denied: f.denied, Branch: f.branch, Protect: f.protect,
 		Waits: f.onLimit == "wait", Allow: f.allow, NoProgress: same, Copy: f.copies(), Squash: f.squash,
 		Notes: notes, KeepsNotes: f.keepNotes, ReadNotes: []string{refrain, readNotes, notes},
-		Plan: tasks, Count: count, Read: read, Setup: f.setup, Wrapper: wrapper, Args: f.args, MaxTurns: f.maxTurns, Retry: f.retry,
+		Plan: tasks, Review: review, Count: count, Read: read, Setup: f.setup, Wrapper: wrapper, Args: f.args, MaxTurns: f.maxTurns, Retry: f.retry,
 		Conversation: strings.TrimPrefix(f.conversation, taskagent.ConversationFresh),
 	})
 	if err == nil {
@@ -430,8 +452,29 @@ func (f *loopFlags) notesFile() (string, error) {
 	return own, nil
 }
 
+// reviews returns the review of --review or --review-only; nil for none.
+func (f *loopFlags) reviews(ctx context.Context, args []string) (*codingloop.Review, error) {
+	r := &codingloop.Review{Definition: writing.Review(), CLI: f.reviewCLI, Model: f.reviewModel}
+	switch {
+	case f.reviewOnly == "" && f.review:
+		return r, nil
+	case f.reviewOnly == "" && (f.reviewCLI != "" || f.reviewModel != ""):
+		return nil, errors.New("--review-cli and --review-model are for --review and --review-only; add one of them")
+	case f.reviewOnly == "":
+		return nil, nil
+	case f.review || len(args) > 0 || f.file != "" || f.plan != "" || f.agrees != "":
+		return nil, errors.New("--review-only reviews a branch, and asks for no other work; leave out the prompt, --review, --plan and --done")
+	}
+	f.branch, r.Branch = cmp.Or(f.branch, f.reviewOnly+"-reviewed"), "refs/heads/"+f.reviewOnly
+	var err error
+	if r.Base, err = workspace.Fork(ctx, f.run.root, f.reviewOnly); err != nil {
+		return nil, fmt.Errorf("--review-only: %w", err)
+	}
+	return r, nil
+}
+
 // countsTests reports whether the definition counts tests, which needs a command that judges them.
-func (f *loopFlags) countsTests() bool { return f.until != "" || f.plan != "" }
+func (f *loopFlags) countsTests() bool { return f.reviewOnly == "" && (f.until != "" || f.plan != "") }
 
 // settings are the files in which coding agents keep a person's rules for one project. Git usually ignores them.
 var settings = map[string]string{"claude": ".claude/settings.local.json", "claude-agent-acp": ".claude/settings.local.json",

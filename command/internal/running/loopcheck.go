@@ -29,7 +29,7 @@ import (
 // checkFirst creates the run's copy of the repository and runs the command in a checkout of it, so that the run starts from the files
 // of this moment.
 func (f *loopFlags) checkFirst(ctx context.Context, e *term.Env) (done bool, err error) {
-	if f.until == "" || f.agrees != "" || f.plan != "" {
+	if f.until == "" || f.agrees != "" || f.plan != "" || f.reviewOnly != "" {
 		return false, nil
 	}
 	if f.run.shown.Mode != term.Quiet && f.run.shown.Mode != term.JSON {

@@ -37,13 +37,13 @@ const argsKey = "args"
 var withDefault = []string{"acp", "agent-command", "allow", argsKey, "branch", "budget-cost", "cli", "conversation", "copies", "copy",
 	"denied", "done", "idle-timeout", "inherit", "keep-notes", "max", "max-turns", "model", "no-progress", "notes", "notify-command", "on-limit", "on-task-failure",
 	"permissions",
-	"plan", "prompt", "protect", "retry", "setup", "squash", "timeout", "until"}
+	"plan", "prompt", "protect", "retry", "review", "review-cli", "review-model", "setup", "squash", "timeout", "until"}
 
 // ofProgram lists the flags that belong to the program of the coding agent: who chooses another one chooses them too.
 var ofProgram = []string{"acp", "agent-command", argsKey, "cli", "inherit", "max-turns", "model"}
 
 // ofBranch lists the flags that need a branch: who chooses no branch chooses none of them.
-var ofBranch = []string{"copy", "keep-notes", "notes", "protect", "setup", "squash"}
+var ofBranch = []string{"copy", "keep-notes", "notes", "protect", "review", "setup", "squash"}
 
 // readDefaults sets the flags that are not given from the files with flags: that of the folder, and that of the user. The one of the folder
 // counts only if the user has written it, or accepted it, because it may have come with a cloned repository.
@@ -238,6 +238,9 @@ func (f *loopFlags) setDefaults(fl *pflag.FlagSet, name string, text []byte, pro
 	}
 	if given("plan") {
 		without = append(without, "done")
+	}
+	if given("review-only") {
+		without = append(without, "branch", "done", "plan", "prompt", "review")
 	}
 	if given("permissions") {
 		without = append(without, "allow")

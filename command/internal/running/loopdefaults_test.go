@@ -4,6 +4,7 @@ package running
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/command/internal/trust"
 )
@@ -176,7 +178,7 @@ func TestDefinitionOfALoopHasItsFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.args = []string{"--effort", "high"}
-	text, err := f.definition(a.env, []string{"x"})
+	text, err := f.definition(t.Context(), a.env, []string{"x"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +193,7 @@ func TestDefinitionOfALoopHasItsFlags(t *testing.T) {
 		{"--agent-command", "a b", "--acp", "c"}, {"--agent-command", "a | b"}, {"--max-turns", "3", "--cli", "codex"}} {
 		f, err := a.flags(append([]string{"--until", "true"}, args...)...)
 		if err == nil {
-			_, err = f.definition(a.env, []string{"x"})
+			_, err = f.definition(t.Context(), a.env, []string{"x"})
 		}
 		if err == nil {
 			t.Errorf("%q is no error", args)
@@ -322,7 +324,7 @@ func TestGivenFlagsReplaceThoseThatDoNotGoWithThem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = f.definition(a.env, []string{"x"})
+		_, err = f.definition(t.Context(), a.env, []string{"x"})
 		if tt.want == "" && err != nil && !strings.Contains(err.Error(), "there is no program") || tt.want != "" && (err == nil ||
 			!strings.Contains(f.traced(err).Error(), tt.want)) {
 			t.Errorf("%s, %q: %v", tt.file, tt.args, err)
@@ -331,5 +333,28 @@ func TestGivenFlagsReplaceThoseThatDoNotGoWithThem(t *testing.T) {
 	a.put(own, "protect: '*_test.go'\nplan: PLAN.md")
 	if f, err := a.flags("--branch", ""); err != nil || f.protect == nil { // the plan has a branch of its own
 		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+func TestDefinitionsOfReviewsAreValid(t *testing.T) {
+	for _, flags := range [][]string{
+		{"--until", "npm test", "--cli", "codex", "--review-cli", "claude", "--review-model", "small", "--timeout", "2h"},
+		{"--done", "ALL DONE", "--acp", "gemini --acp", "--inherit", "GEMINI_API_KEY"},
+		{"--max", "3", "--permissions", "all", "--on-limit", "wait", "--budget-cost", "5", "--max-turns", "9"},
+		{"--until", "npm test", "--review-cli", "codex", "--agent-command", "/bin/my-claude", "--model", "opus"},
+	} {
+		a := newTyping(t)
+		f, err := a.flags(append(flags, "--branch", "fix", "--review")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.bounded = true
+		text, err := f.definition(t.Context(), a.env, []string{"x"})
+		if _, missing := errors.AsType[*taskagent.NoProgramError](err); err != nil && !missing {
+			t.Errorf("%q: %v", flags, err)
+		}
+		if strings.Contains(string(text), "cli: codex") && strings.Contains(string(text), "max_turns") {
+			t.Errorf("%q: codex has no max_turns:\n%s", flags, text)
+		}
 	}
 }

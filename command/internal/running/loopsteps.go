@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/refrain-dev/refrain/command/internal/findings"
 	"github.com/refrain-dev/refrain/command/internal/plan"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/command/internal/testscan"
@@ -119,6 +120,24 @@ func notesIn(name string, before []byte) ([]byte, error) {
 		text = append([]byte("(Its beginning is left out, because it is long. Shorten it.)\n"), text...)
 	}
 	return bytes.ToValidUTF8(text, []byte("\uFFFD")), nil
+}
+
+// readFindings is the name of the hidden command that puts the answers of reviewers together.
+const readFindings = "read-findings"
+
+// NewReadFindings makes the hidden command that reads the answers of reviewers, a JSON object with a text for each name, and prints a
+// [findings.Report].
+func NewReadFindings(e *term.Env) *cobra.Command {
+	return &cobra.Command{
+		Use: readFindings, Hidden: true, Short: "Read what reviewers have found", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			var answers map[string]string
+			if err := json.NewDecoder(e.Stdin).Decode(&answers); err != nil {
+				return term.Failure(fmt.Errorf("read the answers of the reviewers: %w", err))
+			}
+			return json.NewEncoder(e.Stdout).Encode(findings.Read(answers, os.Getenv("INPUT_LAST") == "true"))
+		},
+	}
 }
 
 // countTests is the name of the hidden command that counts tests.

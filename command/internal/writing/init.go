@@ -47,10 +47,21 @@ var starters = []starter{
 	{"fix-tests", "let a coding agent work until the tests of a git repository pass", "fix-tests.yaml", "refrain run fix-tests.yaml"},
 	{"optimize-metric", "let a coding agent improve a number that a command measures", "optimize-metric.yaml",
 		"refrain run optimize-metric.yaml --set measure='sh measure.sh' --set tests='go test ./...'"},
+	{"review", "let coding agents review the changes of a git repository, and correct them", "review.yaml",
+		"refrain run review.yaml --set base=$(git merge-base main HEAD) --set tests='go test ./...'"},
 }
 
 // schemaFile is the copy of the schema that init writes beside a definition.
 const schemaFile = "refrain.schema.json"
+
+// Review returns the definition of the template review.
+func Review() []byte {
+	text, err := templates.ReadFile("templates/review/review.yaml")
+	if err != nil {
+		panic(err) // it is part of the program
+	}
+	return text
+}
 
 func NewInit(e *term.Env) *cobra.Command {
 	return &cobra.Command{
@@ -58,8 +69,8 @@ func NewInit(e *term.Env) *cobra.Command {
 		Short: "Create a definition from a template",
 		Long: `Write a small definition with comments into DIR (default: the current folder). You can
 run the definition at once and offline, because a script answers in place of a model.
-Only fix-tests and optimize-metric need more: put them into a git repository, and install
-Claude Code. DIR is created if needed; if DIR has the name of a template, write it as a
+Only fix-tests, optimize-metric and review need more: put them into a git repository, and
+install Claude Code. DIR is created if needed; if DIR has the name of a template, write it as a
 path, such as ./poll. Existing files are never overwritten.
 
 The templates (the first is the default):

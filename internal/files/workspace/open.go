@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Open returns the tree of a run. If the run has no tree yet, Open copies the files of From and runs the setup.
@@ -29,8 +30,8 @@ func Open(ctx context.Context, cfg Config) (*Tree, error) {
 	switch {
 	case cfg.Store == "" || cfg.Run == "":
 		return nil, errors.New("workspace: Store and Run are required")
-	case cfg.Base != Dirty && cfg.Base != Head:
-		return nil, fmt.Errorf("workspace: base is %q; it must be %s or %s", cfg.Base, Dirty, Head)
+	case strings.HasPrefix(string(cfg.Base), "-"):
+		return nil, fmt.Errorf("workspace: base is %q; it must be %s, %s or the name of a branch or commit", cfg.Base, Dirty, Head)
 	}
 	store, err := realPath(cfg.Store)
 	if err != nil {
@@ -263,7 +264,7 @@ func (t *Tree) create(ctx context.Context) error {
 		}
 	}
 	fill := t.copyDirty
-	if t.cfg.Base == Head {
+	if t.cfg.Base != Dirty {
 		fill = t.checkOutHead
 	}
 	if err := fill(ctx); err != nil {

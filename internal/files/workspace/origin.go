@@ -56,7 +56,7 @@ func (t *Tree) findOrigin(ctx context.Context, bin string) error {
 	if _, err := os.Lstat(filepath.Join(t.from, ".git")); err == nil {
 		return &RefusedError{t.from, "git cannot read its repository: " + err0(t.user.run(ctx, "rev-parse", "--git-dir"))}
 	}
-	if t.cfg.Base == Head {
+	if t.cfg.Base != Dirty {
 		return &RefusedError{t.from, "it is no git repository, so it has no last commit: use the base dirty"}
 	}
 	return nil
@@ -233,14 +233,17 @@ func (t *Tree) copyFiles(ctx context.Context, names []string, into string) (copi
 
 // noteHead stores the last commit and the names of the uncommitted files, which the result needs.
 func (t *Tree) noteHead(ctx context.Context) error {
-	head, err := t.user.object(ctx, "HEAD^{commit}")
+	head, err := t.user.object(ctx, t.cfg.Base.revision()+"^{commit}")
+	if err == nil && head == "" && t.cfg.Base.revision() != "HEAD" {
+		err = &RefusedError{t.from, fmt.Sprintf("its repository has no branch or commit %q, which the workspace begins with", t.cfg.Base)}
+	}
 	if err != nil {
 		return err
 	}
 	if err := writeFile(filepath.Join(t.room, "head"), []byte(head)); err != nil {
 		return err
 	}
-	if t.cfg.Base == Head {
+	if t.cfg.Base != Dirty {
 		return nil
 	}
 	out, err := t.user.run(ctx, "status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all")
@@ -266,20 +269,24 @@ func (t *Tree) noteHead(ctx context.Context) error {
 	return writeFile(filepath.Join(t.room, "dirty"), lines(names))
 }
 
-const missingFolder = "the last commit, with which the base head begins, does not have this folder: commit it, or use the base dirty"
+const missingFolder = "the commit with which the base begins does not have this folder: commit it, or use the base dirty"
 
 // checkOutHead writes the files of the last commit.
 func (t *Tree) checkOutHead(ctx context.Context) error {
-	if head, err := t.head(); err == nil && head == "" {
+	commit, err := t.head()
+	if err == nil && commit == "" {
 		return &RefusedError{t.from, "its repository has no commit yet, which the base head begins with: commit the files, or use the base dirty"}
 	}
-	head, err := t.user.object(ctx, "HEAD:"+strings.TrimSuffix(t.prefix, "/"))
+	head := ""
+	if err == nil {
+		head, err = t.user.object(ctx, commit+":"+strings.TrimSuffix(t.prefix, "/"))
+	}
 	if err == nil && head == "" {
 		err = &RefusedError{t.from, missingFolder}
 	}
 	if err == nil && t.folder != "" {
 		var has string
-		if has, err = t.user.object(ctx, "HEAD:"+t.folder); err == nil && has == "" {
+		if has, err = t.user.object(ctx, commit+":"+t.folder); err == nil && has == "" {
 			err = &RefusedError{t.from, missingFolder}
 		}
 	}
@@ -348,4 +355,34 @@ func (t *Tree) copyIgnored(ctx context.Context, into string) error {
 		return err
 	}
 	return t.copyModules(ctx, into)
+}
+
+// Fork returns the commit at which a branch of the repository of a folder has left the branch that is checked out, or, if it is that one, the
+// branch origin/HEAD, main or master. A branch without commits of its own is an error.
+func Fork(ctx context.Context, folder, branch string) (string, error) {
+	bin, err := findGit(ctx)
+	if err != nil {
+		return "", err
+	}
+	g := ofUser(bin, folder, nil, nil)
+	tip, err := g.object(ctx, "refs/heads/"+branch+"^{commit}")
+	if err == nil && tip == "" {
+		err = fmt.Errorf("the repository of %s has no branch %q", folder, branch)
+	}
+	if err != nil {
+		return "", err
+	}
+	for _, other := range []string{"HEAD", "refs/remotes/origin/HEAD", "refs/heads/main", "refs/heads/master"} {
+		if at, err := g.object(ctx, other+"^{commit}"); err != nil {
+			return "", err
+		} else if at == "" {
+			continue
+		}
+		if fork, err := g.word(ctx, "merge-base", other, tip); err == nil && fork != tip {
+			return fork, nil
+		} else if err != nil && code(err) != 1 {
+			return "", err
+		}
+	}
+	return "", fmt.Errorf("the branch %q has no commit that the branch before it lacks, so there is nothing to review", branch)
 }

@@ -27,8 +27,17 @@ var hashWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 // Valid reports whether h has the form of a hash.
 func (h Hash) Valid() bool { return hashWord().MatchString(string(h)) }
 
-// Base selects the files that a tree begins with.
+// Base selects the files that a tree begins with: [Dirty], [Head], or those of a branch or commit of the user's repository, by its name.
+// The branch of a result then starts at this commit.
 type Base string
+
+// revision returns the commit of a base as git names it.
+func (b Base) revision() string {
+	if b == Dirty || b == Head {
+		return "HEAD"
+	}
+	return string(b)
+}
 
 // The files that a tree begins with.
 const (
@@ -147,9 +156,10 @@ func (t *Tree) CountFrom(h Hash) {
 }
 
 // Environ returns variables for programs that run in the tree: REFRAIN_WORKSPACE names the
-// folder of [Tree.Work], and GIT_CEILING_DIRECTORIES keeps git from finding a repository above the tree.
+// folder of [Tree.Work], REFRAIN_START is the hash of the files with which the run began, and GIT_CEILING_DIRECTORIES keeps git from
+// finding a repository above the tree.
 func (t *Tree) Environ() []string {
-	return []string{"REFRAIN_WORKSPACE=" + t.Work(), "GIT_CEILING_DIRECTORIES=" + t.place}
+	return []string{"REFRAIN_WORKSPACE=" + t.Work(), "REFRAIN_START=" + string(t.start), "GIT_CEILING_DIRECTORIES=" + t.place}
 }
 
 // Close releases the tree. Its files stay on the disk, and a later Open finds them.

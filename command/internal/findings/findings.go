@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package findings reads what reviewers have found in a change, and puts their lists together.
+//
+//	r := findings.Read(map[string]string{"security": `[{"file": "a.go", "line": 3, "severity": "high", "problem": "…"}]`}, false)
+//	fmt.Println(r.Verdict) // 1 finding is above low.
+package findings
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/internal/values/brief"
+)
+
+// Finding is a fault that a reviewer points at. Its JSON is what a reviewer says.
+type Finding struct {
+	File     string `json:"file"`           // relative to the folder of the reviewer, with slashes
+	Line     int    `json:"line,omitempty"` // from 1; 0 if the fault is in no line
+	Severity string `json:"severity"`       // of Severities
+	Problem  string `json:"problem"`
+}
+
+// Severities lists the values of [Finding].Severity, the worst first.
+var Severities = []string{"critical", "high", "medium", "low"}
+
+// Report is what all reviewers have found.
+type Report struct {
+	// Findings has one for each place, the worst first.
+	Findings []Finding `json:"findings"`
+	// Unread names the reviewers whose answer is no list of findings.
+	Unread []string `json:"unread,omitempty"`
+	// Open reports whether a finding is above low, or an answer is unread. Fix reports whether the findings are to be corrected now.
+	Open bool `json:"open"`
+	Fix  bool `json:"fix"`
+	// Text has a line for each finding; Verdict says how the review stands.
+	Text    string `json:"text,omitempty"`
+	Verdict string `json:"verdict"`
+}
+
+// Read reads the answers of reviewers, by their names. Findings at the same line of a file become one, with the worst severity and all
+// problems. last says that no review follows, so that nothing is to be corrected.
+func Read(answers map[string]string, last bool) *Report {
+	r := &Report{Findings: []Finding{}}
+	for _, name := range slices.Sorted(maps.Keys(answers)) {
+		all, err := parse(answers[name])
+		if err != nil {
+			r.Unread = append(r.Unread, fmt.Sprintf("%s (%v)", name, err))
+			continue
+		}
+		for _, f := range all {
+			r.add(f)
+		}
+	}
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
+	above := 0
+	var text strings.Builder
+	for _, f := range r.Findings {
+		if f.Severity != "low" {
+			above++
+		}
+		text.WriteString(f.String() + "\n")
+	}
+	r.Text = text.String()
+	r.Open = above > 0 || len(r.Unread) > 0
+	r.Fix = above > 0 && !last
+	switch above {
+	case 0:
+		r.Verdict = "No finding is above low."
+	case 1:
+		r.Verdict = "1 finding is above low."
+	default:
+		r.Verdict = fmt.Sprintf("%d findings are above low.", above)
+	}
+	if len(r.Unread) > 0 {
+		r.Verdict += " No list of findings from: " + strings.Join(r.Unread, "; ") + "."
+	}
+	return r
+}
+
+func (r *Report) add(f Finding) {
+	i := slices.IndexFunc(r.Findings, func(g Finding) bool { return g.File == f.File && g.Line == f.Line })
+	if i < 0 {
+		r.Findings = append(r.Findings, f)
+		return
+	}
+	g := &r.Findings[i]
+	if f.rank() < g.rank() {
+		g.Severity = f.Severity
+	}
+	if !strings.Contains(g.Problem, f.Problem) {
+		g.Problem += " / " + f.Problem
+	}
+}
+
+func (f *Finding) rank() int { return slices.Index(Severities, f.Severity) }
+
+func (f *Finding) String() string {
+	place := f.File
+	if f.Line > 0 {
+		place += fmt.Sprintf(":%d", f.Line)
+	}
+	return fmt.Sprintf("- %s, %s: %s", f.Severity, place, f.Problem)
+}
+
+// mostProblem is how many characters of a problem are kept.
+const mostProblem = 1000
+
+// parse reads the list of findings in an answer, which may have other text around it. The last list counts. An empty list counts only
+// in an answer without any object, because a list that is cut off may contain the text [].
+func parse(answer string) (all []Finding, err error) {
+	if strings.TrimSpace(answer) == "" {
+		return nil, errors.New("no answer")
+	}
+	err = errors.New("no list in JSON")
+	for rest := answer; ; {
+		i := strings.IndexByte(rest, '[')
+		if i < 0 {
+			return all, err
+		}
+		rest = rest[i:]
+		d := json.NewDecoder(strings.NewReader(rest))
+		var list []json.RawMessage
+		switch {
+		case d.Decode(&list) != nil, len(list) > 0 && list[0][0] != '{', len(list) == 0 && strings.Contains(answer, "{"):
+			rest = rest[1:] // text, such as [x]
+			continue
+		}
+		rest = rest[d.InputOffset():]
+		all, err = read(list)
+	}
+}
+
+func read(list []json.RawMessage) ([]Finding, error) {
+	all := make([]Finding, len(list))
+	for i, item := range list {
+		err := json.Unmarshal(item, &all[i])
+		if err == nil {
+			err = all[i].check()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("finding %d: %w", i+1, err)
+		}
+	}
+	return all, nil
+}
+
+func (f *Finding) check() error {
+	f.Severity = strings.ToLower(strings.TrimSpace(f.Severity))
+	f.Problem = brief.Clip(brief.Clean(strings.Join(strings.Fields(f.Problem), " ")), mostProblem)
+	f.File = path.Clean(brief.Clean(strings.ReplaceAll(strings.TrimSpace(f.File), "\\", "/")))
+	f.Line = max(0, f.Line)
+	switch {
+	case f.rank() < 0:
+		return fmt.Errorf("severity %q is none of %s", brief.Clip(brief.Clean(f.Severity), 40), strings.Join(Severities, ", "))
+	case f.Problem == "":
+		return errors.New("it has no problem")
+	}
+	return nil
+}
