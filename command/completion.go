@@ -15,6 +15,7 @@ import (
 var choices = map[string][]string{
 	"progress": {term.Auto, term.TTY, term.Plain, term.JSON, term.Quiet}, "format": {"ascii", "mermaid"}, "from": {"adk", "evo", "robomotion"},
 	"to": {"adk"}, "permissions": {"read", "edit", "all"}, "denied": {"fail", "allow"},
+	"match": {"order", "exact"},
 }
 
 // complete lets a shell complete the arguments and flags of a verb: runs, files of definitions, and values of flags.

@@ -53,7 +53,7 @@ refrain help definition lists every field of a definition.`,
 			running.NewResolve(e)}},
 		{"Look at runs:", []*cobra.Command{
 			reading.NewRuns(e), reading.NewShow(e), reading.NewEvents(e), reading.NewWatch(e), reading.NewView(e), reading.NewVerify(e),
-			reading.NewBacktest(e)}},
+			reading.NewBacktest(e), reading.NewReplay(e)}},
 		{"Move, remove, check:", []*cobra.Command{
 			writing.NewExport(e), writing.NewImport(e), writing.NewADK(e), reading.NewRm(e), running.NewTrust(e), running.NewDoctor(e)}},
 	} {
@@ -116,7 +116,7 @@ func nameStore(e *term.Env, verb *cobra.Command, args []string) {
 	}
 	called := e.Commands
 	mention := regexp.MustCompile(`(\b` + regexp.QuoteMeta(cmp.Or(e.Code.Name, "refrain")) +
-		` (?:run FILE|(?:eval (?:resume|score|show|compare)|show|resume|answer|resolve|fork|watch|pause|cancel|rm|events|verify|export|backtest) (?:` +
+		` (?:run FILE|(?:eval (?:resume|score|show|compare)|show|resume|answer|resolve|fork|watch|pause|cancel|rm|events|verify|export|backtest|replay) (?:` +
 		strings.Join(runs, "|") + `)))($|[\s,;:.)"])`)
 	with := "$1" + strings.ReplaceAll(stored, "$", "$$") + "$2"
 	e.Commands = func(text string) string {

@@ -4,6 +4,7 @@ package drive
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -78,8 +79,8 @@ func wraps(known error) func(error) bool {
 
 func like(known error) func(*RecordedError) error { return func(*RecordedError) error { return known } }
 
-// errorOf returns the error with which a step ended; nil if it succeeded.
-func errorOf(fin *mark.StepFinished) error {
+// ErrorOf returns the error with which a step ended, a [*RecordedError]; nil if the step succeeded.
+func ErrorOf(fin *mark.StepFinished) error {
 	if fin.Error == "" {
 		return nil
 	}
@@ -110,6 +111,16 @@ func (e *RecordedError) Permanent() bool {
 
 // RetryDelay returns how long to wait before a retry.
 func (e *RecordedError) RetryDelay() time.Duration { return e.fin.RetryAfter }
+
+// LoopKind returns the kind of the failure that a loop recorded for its own step, such as loop.Timeout; empty for a step of
+// another agent.
+func (e *RecordedError) LoopKind() string {
+	var o struct{ Failure struct{ Kind string } }
+	if len(e.fin.Outcome) == 0 || json.Unmarshal(e.fin.Outcome, &o) != nil {
+		return ""
+	}
+	return o.Failure.Kind
+}
 
 // Unwrap returns the errors that the log has: the [*agent.StepError], and the error of its kind.
 func (e *RecordedError) Unwrap() (all []error) {

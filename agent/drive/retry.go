@@ -190,7 +190,7 @@ func (f *failures) supersedeWithin(at session.Address, i int) {
 		switch fin := f.failureAt(i); {
 		case fin == nil:
 			f.supersedeWithin(ev.Address, i) // does nothing if no step in it has failed
-		case skipper == nil || !skipper.Skips(ev.Address.Agent(), errorOf(fin)) ||
+		case skipper == nil || !skipper.Skips(ev.Address.Agent(), ErrorOf(fin)) ||
 			fin.At != "" && !session.Address(fin.At).Under(ev.Address): // another step cut it off
 			f.supersedeFailure(i)
 		}

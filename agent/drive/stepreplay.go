@@ -180,7 +180,7 @@ func (s *Step) replay(rec *stepRun) {
 		}
 	}
 	s.current.stopped = true
-	s.current.result.Recorded, s.current.result.Err = fin, errorOf(fin)
+	s.current.result.Recorded, s.current.result.Err = fin, ErrorOf(fin)
 }
 
 // chargeUsage books the usage of the step in an earlier part of the run.

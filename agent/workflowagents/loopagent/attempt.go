@@ -3,6 +3,7 @@
 package loopagent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -136,10 +137,26 @@ func (r *run) outcome(o *loop.Outcome, d *loop.Decision, err error, how stepEnd)
 		}
 	case tooLarge:
 		o.Failure.Kind = loop.StateTooLarge
+	default:
+		o.Failure.Kind = cmp.Or(r.recordedKind(err), loop.Failed)
 	}
 	if r.phase.finalizing && drive.Overall(err) {
 		r.failures.outer = err
 	}
+}
+
+// recordedKind returns the kind of the current step's failure in a recorded run, if an agent gives that failure in place of one
+// of its own; otherwise "".
+func (r *run) recordedKind(err error) string {
+	failed, ok := errors.AsType[*agent.StepError](err)
+	if !ok || failed.Address != r.current.address {
+		return ""
+	}
+	rec, ok := errors.AsType[*drive.RecordedError](err)
+	if !ok {
+		return ""
+	}
+	return rec.LoopKind()
 }
 
 func isPanic(err error) bool {

@@ -347,7 +347,7 @@ func (l *listener) GenerateContent(ctx context.Context, req *model.LLMRequest, _
 		if inv, ok := ctx.(agent.InvocationContext); ok && drive.At(inv).Address() == l.at {
 			l.mu.Lock()
 			if l.req == nil && l.err == nil {
-				l.req, l.err = take(req)
+				l.req, l.err = Take(req)
 			}
 			l.mu.Unlock()
 			l.end()
@@ -357,8 +357,8 @@ func (l *listener) GenerateContent(ctx context.Context, req *model.LLMRequest, _
 	}
 }
 
-// take copies a request.
-func take(req *model.LLMRequest) (*Request, error) {
+// Take copies what is in a request.
+func Take(req *model.LLMRequest) (*Request, error) {
 	out := &Request{Messages: []Message{}}
 	for _, c := range req.Contents {
 		if c != nil {

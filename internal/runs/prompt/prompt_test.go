@@ -41,7 +41,7 @@ func (*recorder) Name() string { return "recorder" }
 func (m *recorder) GenerateContent(ctx context.Context, req *model.LLMRequest, _ bool) iter.Seq2[*model.LLMResponse, error] {
 	return func(yield func(*model.LLMResponse, error) bool) {
 		at := drive.At(ctx.(agent.InvocationContext)).Address()
-		got, err := take(req)
+		got, err := Take(req)
 		if err != nil {
 			yield(nil, err)
 			return
