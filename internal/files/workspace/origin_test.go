@@ -12,7 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/files/workspace"
 )
 
-// K7: a tree can begin with a branch that is not checked out; the branch of its result begins with it, too.
+// A tree can begin with a branch that is not checked out; the branch of its result begins with it, too.
 func TestTreeOfABranch(t *testing.T) {
 	from := t.TempDir()
 	do := func(args ...string) string {
