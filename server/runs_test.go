@@ -114,7 +114,7 @@ func TestForkBeganWhenItWasMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum := progress.SummarizeAll(got.Session.Events().All())
+	sum := progress.SummarizeAll(got.Session.Events().All()) // as refrain show makes it
 	for name, at := range map[string]time.Time{"list": list.Runs[0].Started, "report": one.Started, "summary": sum.Began} {
 		if at.Before(made) || !at.Equal(list.Runs[0].Started) {
 			t.Errorf("in its %s the fork began %s, before it was made at %s", name, at, made)
