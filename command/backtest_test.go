@@ -189,7 +189,7 @@ func TestBacktestUnderBothRules(t *testing.T) {
 		}},
 	} {
 		p := plan
-		p.Rules = tt.rules
+		p.Version = tt.rules
 		code, out, errs := refrain(t, append([]string{"backtest", writeRecord(t, p, nil, scores...)}, tt.args...)...)
 		if code != term.ExitOK || errs != "" {
 			t.Fatalf("%s: exit code %d: %s", tt.name, code, errs)

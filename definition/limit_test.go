@@ -84,7 +84,7 @@ sub_agents:
 	}
 	got := built(t, d, "refine", definition.BuildConfig{}).Plan()
 	want := &loop.Plan{
-		Rules: 4, Name: "refine", MaxIterations: 5, CanExit: []string{}, Timeout: minutes(50), IterationTimeout: minutes(10),
+		Version: 4, Name: "refine", MaxIterations: 5, CanExit: []string{}, Timeout: minutes(50), IterationTimeout: minutes(10),
 		Budget:       &loop.Budget{Calls: 20, Tokens: 90_000, Cost: new(0.5)},
 		FinalizeEach: true, DelayAfter: minutes(0.5), StateLimit: 10_000_000,
 		QualityGate: new(4.0), OnRegression: loop.RollbackOnWorse,

@@ -250,7 +250,7 @@ func (a *Agent) Plan() *loop.Plan {
 		p.Steps = append(p.Steps, sub.planStep())
 	}
 	p.Score = a.withBaseline(p.Score)
-	p.Rules = p.Current()
+	p.Version = p.Current()
 	return p
 }
 

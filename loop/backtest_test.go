@@ -240,7 +240,7 @@ func TestBacktestOfACanceledRun(t *testing.T) {
 // does not count; where it asks and the recording has no answer, the result says how often. No answer is made up.
 func TestBacktestOfARunThatIsJudgedAgain(t *testing.T) {
 	p := judged(3)
-	p.Rules, p.MaxIterations, p.OnRegression = p.Current(), 4, loop.RollbackOnWorse
+	p.Version, p.MaxIterations, p.OnRegression = p.Current(), 4, loop.RollbackOnWorse
 	even := said(p, "abcd", []float64{7.8, 8.2, 8.6}, []float64{7, 7.4, 7.8}, []float64{7.8, 8.1, 8.4}, []float64{7.7, 8, 8.3})
 	script := func(d loop.Decision) loop.Outcome {
 		if d.Step == 1 && d.Sample > 3 {
@@ -249,7 +249,7 @@ func TestBacktestOfARunThatIsJudgedAgain(t *testing.T) {
 		return even(d)
 	}
 	before := p
-	before.Rules = 2
+	before.Version = 2
 	now, was := run(t, p, script), run(t, before, script)
 	if now.stop.BestIteration != 3 || was.stop.BestIteration != 1 {
 		t.Fatalf("the answer decides nothing: %v, %v", now.stop, was.stop)

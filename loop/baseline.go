@@ -124,7 +124,7 @@ type Rejudged struct {
 // have noise. Without this, one score that is too high by chance would block the loop. A judge that compares versions
 // does not need it, because each comparison is about both versions.
 func (p *Plan) Rejudges() bool {
-	return p.Rules >= 3 && p.proves() && p.OnRegression == RollbackOnWorse && !p.Score.Judge.Bound && !p.compares()
+	return p.Version >= 3 && p.proves() && p.OnRegression == RollbackOnWorse && !p.Score.Judge.Bound && !p.compares()
 }
 
 // rejudge makes the judge due for the best version, after a rollback has restored its state.

@@ -42,8 +42,8 @@ func (e *PlanError) Unwrap() error { return e.Err }
 // problems is [expr.ErrNoEngine].
 func (p *Plan) Check() error {
 	var c checker
-	if p.Rules > latestRules {
-		c.add("rules", fmt.Sprintf("the plan follows version %d of the rules, and this program knows %d", p.Rules, latestRules),
+	if p.Version > latestRules {
+		c.add("rules", fmt.Sprintf("the plan follows version %d of the rules, and this program knows %d", p.Version, latestRules),
 			"use the version of refrain that made the plan, or a later one")
 	}
 	c.steps(p)

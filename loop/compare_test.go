@@ -13,7 +13,7 @@ import (
 func compared(t *testing.T, change func(*loop.Plan), answers ...[]float64) trace {
 	t.Helper()
 	p := judged(2)
-	p.Rules, p.MaxIterations, p.Score.Judge.Compare = p.Current(), uint(len(answers)), loop.CompareBest
+	p.Version, p.MaxIterations, p.Score.Judge.Compare = p.Current(), uint(len(answers)), loop.CompareBest
 	change(&p)
 	return run(t, p, said(p, "abcdefghijklmnopqrst", answers...))
 }
@@ -89,7 +89,7 @@ func TestComparisonIsChecked(t *testing.T) {
 // A back-test with a judge that compares, or with other versions to compare, has no answers.
 func TestBacktestOfAComparison(t *testing.T) {
 	p := judged(2)
-	p.Rules, p.MaxIterations = p.Current(), 3
+	p.Version, p.MaxIterations = p.Current(), 3
 	tr := run(t, p, said(p, "abc", []float64{1, 1.5}, []float64{2, 1.5}, []float64{1, 1}))
 	q := p
 	s, j := *p.Score, *p.Score.Judge

@@ -241,7 +241,7 @@ func TestNotWorth(t *testing.T) {
 			if rules == 4 && name == "per minute" { // 5 a minute is expected, and version 4 also weighs that it may be more
 				c.want, c.detail = 6, "the next iteration is expected to gain 2.5 per minute, less than 6"
 			}
-			p := loop.Plan{Rules: rules, Steps: steps("a"), MaxIterations: 9, Score: &loop.Score{Key: "score"}, NotWorth: &c.rule}
+			p := loop.Plan{Version: rules, Steps: steps("a"), MaxIterations: 9, Score: &loop.Score{Key: "score"}, NotWorth: &c.rule}
 			tr := run(t, p, func(d loop.Decision) loop.Outcome {
 				o := scored(c.scores...)(d)
 				o.Usage = c.use

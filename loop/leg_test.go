@@ -118,7 +118,7 @@ func TestLaw19aALegHasItsOwnPlateau(t *testing.T) {
 		t.Errorf("ran %s, want %s", got, want)
 	}
 	p = judged(2)
-	p.Rules, p.MaxIterations, p.Score.MinDelta, p.Score.Patience = 3, 40, new(0.1), 2
+	p.Version, p.MaxIterations, p.Score.MinDelta, p.Score.Patience = 3, 40, new(0.1), 2
 	p.OnPlateau = []loop.Leg{{Model: "b"}}
 	flat := func(d loop.Decision) loop.Outcome {
 		wave := []float64{7, 7.2, 6.9, 7.1}[d.Iteration%4]

@@ -242,7 +242,7 @@ func (m *model) holding() loop.StopReason {
 		return loop.ReasonConverged
 	case m.circling():
 		return loop.ReasonNoProgress
-	case m.worthless && (m.p.Rules >= 4 && m.left()*m.ahead < m.enough || m.p.Rules < 4 && (!m.proves() || m.still(max(2, m.p.Score.Patience), func(float64) float64 { return m.price }, false))):
+	case m.worthless && (m.p.Version >= 4 && m.left()*m.ahead < m.enough || m.p.Version < 4 && (!m.proves() || m.still(max(2, m.p.Score.Patience), func(float64) float64 { return m.price }, false))):
 		return loop.ReasonConverged
 	case full:
 		return loop.ReasonBudget
@@ -400,7 +400,7 @@ func (m *model) notWorth() bool {
 	switch {
 	case u.Complete == 0 || use <= 0:
 		return false
-	case m.p.Rules >= 4:
+	case m.p.Version >= 4:
 		return m.expects(f, u.Scores, use)
 	}
 	return f.Predictable && f.Gain/use < rule.Gain

@@ -34,7 +34,7 @@ func (m *model) add(d loop.Decision, o loop.Outcome) {
 		}
 		m.due, m.undone = false, m.open
 		best, mean, _ := m.ground()
-		if !m.open && m.p.Rules >= 3 && m.last().score != nil && best != nil && m.proves() {
+		if !m.open && m.p.Version >= 3 && m.last().score != nil && best != nil && m.proves() {
 			m.again = m.variance() > 0
 		}
 		if m.accepted = nil; best != nil {

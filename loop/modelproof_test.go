@@ -10,7 +10,7 @@ import (
 )
 
 // proves reports whether the loop decides by proof, as plans of version 2 do under a judge.
-func (m *model) proves() bool { return m.p.Rules >= 2 && m.p.Score.Judge != nil }
+func (m *model) proves() bool { return m.p.Version >= 2 && m.p.Score.Judge != nil }
 
 func (m *model) sense() float64 { return m.gain(0, 1) }
 

@@ -281,7 +281,7 @@ func (p *Plan) Current() uint {
 
 // proves reports whether the loop decides by a proof over several iterations. Plans from version 2 of the rules on do
 // so if a judge gives the score. Earlier versions compare single iterations, each with the noise of the judge.
-func (p *Plan) proves() bool { return p.Rules >= 2 && p.Score != nil && p.Score.Judge != nil }
+func (p *Plan) proves() bool { return p.Version >= 2 && p.Score != nil && p.Score.Judge != nil }
 
 // lead returns by how much a score must be better than the best to become the new best.
 func (p *Plan) lead(t *Tally) float64 {

@@ -30,10 +30,10 @@ import (
 // again and again, until one of them exits or fails. A Plan is a value; nothing in this package
 // changes it.
 type Plan struct {
-	// Rules is the version of the rules by which the loop decides about scores of a judge, and from version 4 on about
+	// Version is the version of the rules by which the loop decides about scores of a judge, and from version 4 on about
 	// NotWorth. Other scores follow the same rules in all versions. [Plan.Current] returns the version for new runs,
 	// which loop agents and definitions use. 0 stands for the rules of runs that were recorded before versions existed.
-	Rules uint `json:"rules,omitzero"`
+	Version uint `json:"rules,omitzero"`
 	// Name is the loop's name, for people.
 	Name string `json:"name,omitzero"`
 	// Steps run one after another. There is at least one besides the finalizer.

@@ -16,7 +16,7 @@ import (
 func proved(t *testing.T, change func(*loop.Plan), off float64, means ...float64) trace {
 	t.Helper()
 	p := judged(3)
-	p.Rules, p.MaxIterations = p.Current(), uint(len(means))
+	p.Version, p.MaxIterations = p.Current(), uint(len(means))
 	change(&p)
 	var answers [][]float64
 	for _, m := range means {
@@ -43,7 +43,7 @@ func TestLaw14BestIsTheLargestMean(t *testing.T) {
 // LOOP 14: a version that is judged again has one mean of all its answers, and stays the best it was.
 func TestLaw14AnswersAboutTheBestArePooled(t *testing.T) {
 	p := judged(2)
-	p.Rules, p.MaxIterations, p.OnRegression = p.Current(), 3, loop.RollbackOnWorse
+	p.Version, p.MaxIterations, p.OnRegression = p.Current(), 3, loop.RollbackOnWorse
 	tr := run(t, p, said(p, "aab", []float64{8, 8.2}, []float64{6, 6.2}, []float64{7.5, 7.7}))
 	if tr.ended[1].Rejected != "" || tr.stop.BestIteration != 3 || *tr.tally.Best != 7.6 {
 		t.Errorf("%v: %+v", tr.stop, tr.ended)
@@ -83,7 +83,7 @@ func TestLaw14ConvergedByProof(t *testing.T) {
 		t.Errorf("slow: %v", tr.stop)
 	}
 	// The rules before compared the steps. A run that was made by them is replayed by them.
-	old := func(p *loop.Plan) { wants(0.1, 2)(p); p.Rules = 0 }
+	old := func(p *loop.Plan) { wants(0.1, 2)(p); p.Version = 0 }
 	if tr = proved(t, old, off, 7.0, 7.1, 7.5, 7.3, 7.7, 7.6); tr.stop.Reason != loop.ReasonConverged || tr.stop.Iteration != 3 {
 		t.Errorf("old rules: %v", tr.stop)
 	}
@@ -92,7 +92,7 @@ func TestLaw14ConvergedByProof(t *testing.T) {
 // LOOP 14: the same version again needs no proof, nor does a judge who always agrees: 13 holds as it stands.
 func TestLaw14NoProofIsNeeded(t *testing.T) {
 	p := judged(2)
-	p.Rules, p.Score.MinDelta, p.Score.Patience = p.Current(), new(0.1), 2
+	p.Version, p.Score.MinDelta, p.Score.Patience = p.Current(), new(0.1), 2
 	tr := run(t, p, said(p, "aaaaaaaaa", []float64{7, 8}, []float64{7, 9}, []float64{7, 8}))
 	const detail = "Convergence detected: the version has been the same for 2 iterations more"
 	if tr.stop.Reason != loop.ReasonConverged || tr.stop.Iteration != 3 || tr.stop.Detail != detail {
@@ -107,7 +107,7 @@ func TestLaw14NoProofIsNeeded(t *testing.T) {
 // LOOP 14: with one answer each the noise is that of the course; before five scores it is unknown, and nothing converges.
 func TestLaw14NoiseOfTheCourse(t *testing.T) {
 	p := judged(1)
-	p.Rules, p.MaxIterations, p.Score.MinDelta = p.Current(), 12, new(0.1)
+	p.Version, p.MaxIterations, p.Score.MinDelta = p.Current(), 12, new(0.1)
 	var all [][]float64
 	for i := range 12 {
 		all = append(all, []float64{5 + []float64{0.3, -0.4, 0.1}[i%3]})
@@ -139,7 +139,7 @@ func TestLaw14UndoneByAMargin(t *testing.T) {
 // LOOP 14, 18: after a rollback the judge is asked once more about the best, and its answer joins the mean.
 func TestLaw14TheRestoredBestIsJudgedAgain(t *testing.T) {
 	p := judged(3)
-	p.Rules, p.MaxIterations, p.OnRegression = p.Current(), 4, loop.RollbackOnWorse
+	p.Version, p.MaxIterations, p.OnRegression = p.Current(), 4, loop.RollbackOnWorse
 	as := func(again func() loop.Outcome) script {
 		even := said(p, "abcd", []float64{7.8, 8.2, 8.6}, []float64{7, 7.4, 7.8}, []float64{7.8, 8.1, 8.4}, []float64{5, 5.4, 5.8})
 		return func(d loop.Decision) loop.Outcome {
@@ -179,7 +179,7 @@ func TestLaw14TheRestoredBestIsJudgedAgain(t *testing.T) {
 	}
 	for name, change := range map[string]func(*loop.Plan){
 		"it reads what the iteration had": func(p *loop.Plan) { p.Score.Judge.Bound = true },
-		"the rules before":                func(p *loop.Plan) { p.Rules = 2 },
+		"the rules before":                func(p *loop.Plan) { p.Version = 2 },
 		"the best is kept":                func(p *loop.Plan) { p.OnRegression = loop.KeepBest },
 	} {
 		own := p
@@ -206,7 +206,7 @@ func TestNotWorthByProof(t *testing.T) {
 // A plan of a later version of the rules is refused, since what it decides is not known.
 func TestRulesOfALaterVersion(t *testing.T) {
 	p := judged(3)
-	p.Rules = 5
+	p.Version = 5
 	if err := p.Check(); err == nil || !strings.Contains(err.Error(), "the plan follows version 5 of the rules, and this program knows 4") {
 		t.Error(err)
 	}
@@ -251,7 +251,7 @@ func TestStopSaysHowSureItIs(t *testing.T) {
 		t.Errorf("target: %v, %+v", tr.stop, s)
 	}
 	p := judged(2)
-	p.Rules, p.MaxIterations, p.Score.DimensionTarget = p.Current(), 3, new(7.0)
+	p.Version, p.MaxIterations, p.Score.DimensionTarget = p.Current(), 3, new(7.0)
 	plain := said(p, "abc", []float64{7, 8})
 	tr = run(t, p, func(d loop.Decision) loop.Outcome { // dimensions alone
 		o := plain(d)

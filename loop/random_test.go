@@ -117,7 +117,7 @@ func randomScore(r *rand.Rand, p *loop.Plan) {
 			}
 		}
 		s.Judge = &loop.Judge{Step: pick(r, names...), Samples: pick(r, 0, 1, 2, uint(3))}
-		p.Rules = pick(r, 0, 2, 3, uint(3))
+		p.Version = pick(r, 0, 2, 3, uint(3))
 		if s.Target != nil && one(r, 2) {
 			s.Judge.Max = max(1, s.Judge.Samples) + uint(r.IntN(6))
 		}
@@ -136,7 +136,7 @@ func randomScore(r *rand.Rand, p *loop.Plan) {
 	if one(r, 5) {
 		p.NotWorth = &loop.NotWorth{Gain: pick(r, 0.05, 0.7), Per: pick(r, "", loop.PerIteration, loop.PerMinute, loop.PerKTokens, loop.PerCost)}
 		if one(r, 2) {
-			p.Rules = 4
+			p.Version = 4
 		}
 	}
 	if s.MinDelta != nil || s.MinDeltaPercent != nil || p.NotWorth != nil {

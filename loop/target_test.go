@@ -14,7 +14,7 @@ import (
 func ranged(change func(*loop.Plan)) loop.Plan {
 	p := judged(3)
 	p.Score.Judge.Max, p.Score.Target = 12, new(9.0)
-	p.Rules, p.MaxIterations = p.Current(), 2
+	p.Version, p.MaxIterations = p.Current(), 2
 	if change != nil {
 		change(&p)
 	}
@@ -92,7 +92,7 @@ func TestTargetSaysHowSureItIs(t *testing.T) {
 		"no judge":   {loop.Plan{Steps: steps("a"), MaxIterations: 9, Score: &loop.Score{Key: "score"}}, func(loop.Plan) script { return scored(9.2) }, "Score 9.2 ≥ 9"},
 	} {
 		c.plan.Score.Target = new(9.0)
-		c.plan.Rules = c.plan.Current()
+		c.plan.Version = c.plan.Current()
 		if tr := run(t, c.plan, c.script(c.plan)); tr.stop.Reason != loop.ReasonTarget || tr.stop.Detail != c.want {
 			t.Errorf("%s: %s: %s, want %s", name, tr.stop.Reason, tr.stop.Detail, c.want)
 		}

@@ -74,7 +74,7 @@ func TestTrendOfASteadyRise(t *testing.T) {
 		want        loop.Trend
 	}{{0.2, 20, loop.Improving}, {-0.2, 20, loop.Regressing}, {0, 20, loop.Plateau}, {0.2, 2, loop.Plateau}} {
 		p := loop.Plan{Steps: []loop.Step{{Name: "judge"}}, Score: &loop.Score{Key: "score", Judge: &loop.Judge{Step: "judge", Samples: 3}}}
-		p.Rules = p.Current()
+		p.Version = p.Current()
 		var tally loop.Tally
 		for n := 1; n <= 9; n++ {
 			for _, off := range []float64{-0.5, 0, 0.5} {

@@ -121,7 +121,7 @@ func loose(r *rand.Rand) *loop.Plan {
 	}
 	if one(r, 2) {
 		p.Score.Judge = &loop.Judge{Step: p.Steps[0].Name, Samples: pick(r, 1, uint(2))}
-		p.Rules = pick(r, 0, p.Current())
+		p.Version = pick(r, 0, p.Current())
 	}
 	p.IterationTimeout = maybe(r, 6, secs(20))
 	if one(r, 3) {
@@ -150,8 +150,8 @@ func tighter(r *rand.Rand, p *loop.Plan) *loop.Plan {
 			q.NoProgress = &loop.NoProgress{Repeats: uint(2 + r.IntN(2)), Keys: pick(r, nil, []string{"text"})}
 		case 6:
 			q.NotWorth = &loop.NotWorth{Gain: 0.3, Per: pick(r, loop.PerIteration, loop.PerMinute, loop.PerCost, loop.PerKTokens)}
-			if q.Rules == p.Current() && one(r, 2) {
-				q.Rules = q.Current()
+			if q.Version == p.Current() && one(r, 2) {
+				q.Version = q.Current()
 			}
 		case 7:
 			q.Timeout = secs(30 + float64(r.IntN(90)))

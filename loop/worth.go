@@ -60,7 +60,7 @@ func (p *Plan) weigh(t *Tally) {
 	}
 	var o *outlook
 	gain, known := 0.0, false
-	if p.Rules < 4 {
+	if p.Version < 4 {
 		gain, known = p.next(t)
 	} else if o = p.outlook(t); o != nil {
 		gain, known = o.Gain, true

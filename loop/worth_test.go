@@ -16,7 +16,7 @@ import (
 func priced(gain float64) func(*loop.Plan) {
 	return func(p *loop.Plan) {
 		p.NotWorth = &loop.NotWorth{Gain: gain}
-		p.Rules = p.Current()
+		p.Version = p.Current()
 	}
 }
 
@@ -82,7 +82,7 @@ func TestNotWorthOfExactScoresThatJump(t *testing.T) {
 		gain  float64
 		want  int
 	}{{0, 0.02, 3}, {4, 0.02, 9}, {4, 0.9, 3}} {
-		p := loop.Plan{Rules: c.rules, Steps: steps("a"), MaxIterations: 9, Score: &loop.Score{Key: "score"}, NotWorth: &loop.NotWorth{Gain: c.gain}}
+		p := loop.Plan{Version: c.rules, Steps: steps("a"), MaxIterations: 9, Score: &loop.Score{Key: "score"}, NotWorth: &loop.NotWorth{Gain: c.gain}}
 		if tr := run(t, p, scored(stairs...)); tr.stop.Iteration != c.want || tr.stop.Proof != nil {
 			t.Errorf("rules %d, %v: %v", c.rules, c.gain, tr.stop)
 		}

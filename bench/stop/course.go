@@ -101,7 +101,7 @@ func (s *setting) percentOf(f *family) float64 {
 // plan is the plan of a setting by a version of the rules.
 func (s *setting) plan(f *family, rules uint) *loop.Plan {
 	p := &loop.Plan{
-		Rules: rules, Steps: []loop.Step{{Name: "writer"}, {Name: "judge"}}, MaxIterations: s.limit,
+		Version: rules, Steps: []loop.Step{{Name: "writer"}, {Name: "judge"}}, MaxIterations: s.limit,
 		Score: &loop.Score{Key: "score", LowerIsBetter: f.lower},
 	}
 	if !f.exact {
@@ -114,7 +114,7 @@ func (s *setting) plan(f *family, rules uint) *loop.Plan {
 		p.NotWorth = &loop.NotWorth{Gain: s.price * f.deviation()}
 	}
 	if rules == current {
-		p.Rules = p.Current()
+		p.Version = p.Current()
 	}
 	if s.rollback {
 		p.OnRegression = loop.RollbackOnWorse

@@ -163,7 +163,7 @@ func (c *Config) plan() *loop.Plan {
 	}
 	own := *p
 	own.Name, own.CanExit = c.AgentConfig.Name, c.mayExit(p.CanExit)
-	own.Rules = own.Current()
+	own.Version = own.Current()
 	return &own
 }
 

@@ -151,7 +151,7 @@ func (r *run) useLoggedRules() {
 		return
 	}
 	own := *r.plan
-	own.Rules = was.Rules
+	own.Version = was.Version
 	if s := own.Score; s != nil && was.Score != nil && (s.Baseline != was.Score.Baseline || !slices.Equal(s.Scorers, was.Score.Scorers)) {
 		score := *s
 		score.Baseline, score.Scorers = was.Score.Baseline, was.Score.Scorers

@@ -80,7 +80,7 @@ func Print(out io.Writer, rec *backtest.Recording, rows []Row, run string) error
 func printLimits(out io.Writer, rec *backtest.Recording, rows []Row) error {
 	if now, older := backtest.Today(rec.Plan); older {
 		if _, err := fmt.Fprintf(out, "The run was made by version %d of the rules about a judge's scores; today's rules are version %d.\n",
-			rec.Plan.Rules, now.Rules); err != nil {
+			rec.Plan.Version, now.Version); err != nil {
 			return err
 		}
 	}

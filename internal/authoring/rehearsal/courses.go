@@ -123,7 +123,7 @@ func (s *bench) simulate(l *definition.Agent, judge *loop.Judge) *simulator {
 	if judge != nil {
 		sim.plan.Score.Judge = &loop.Judge{Step: "judge", Samples: judge.Samples, Bound: judge.Bound, Compare: judge.Compare}
 	}
-	sim.plan.Rules = sim.plan.Current()
+	sim.plan.Version = sim.plan.Current()
 	n, delta := s.noiseOf(l), 0.0
 	if sc.MinDelta != nil {
 		delta = *sc.MinDelta

@@ -118,7 +118,7 @@ func (s *bench) toss(l *definition.Agent, t *stage.Take, n noise, judge *loop.Ju
 	plan, sc := *s.Plans[l.Name], *l.Loop.Score
 	sc.Key, sc.Label, sc.Field, sc.Expr, sc.Judge = stage.NoiseKey, "", "", "", judge
 	plan.Score = &sc
-	plan.Rules = plan.Current()
+	plan.Version = plan.Current()
 	dims := sc.Dimensions
 	if dims == nil && sc.DimensionTarget != nil {
 		dims = []string{"all"}

@@ -123,11 +123,11 @@ func Run(runs []*Recording, change func(*loop.Plan) (*loop.Plan, error)) (Balanc
 
 // Today returns the plan with the present rules, if it has those of an earlier version.
 func Today(p *loop.Plan) (plan *loop.Plan, older bool) {
-	if p.Rules >= p.Current() {
+	if p.Version >= p.Current() {
 		return nil, false
 	}
 	now := *p
-	now.Rules = p.Current()
+	now.Version = p.Current()
 	return &now, true
 }
 
