@@ -38,7 +38,7 @@ func Example() {
 	refine, err := loopagent.New(loopagent.Config{
 		AgentConfig:   agent.Config{Name: "refine", SubAgents: []agent.Agent{critic, editor}},
 		MaxIterations: 5,
-		Score:         &loop.Score{Key: "score", Target: new(8.0)},
+		Rules:         loop.Plan{Score: &loop.Score{Key: "score", Target: new(8.0)}},
 	})
 	if err != nil {
 		log.Fatal(err)

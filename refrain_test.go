@@ -62,7 +62,7 @@ func draft(t *testing.T, limit uint, ran *atomic.Int64, scores ...float64) agent
 	})
 	a, err := loopagent.New(loopagent.Config{
 		AgentConfig: agent.Config{Name: "refine", SubAgents: []agent.Agent{writer, critic}}, MaxIterations: limit,
-		Score: &loop.Score{Key: "score", Target: new(9.0), Scorers: []string{"critic"}},
+		Rules: loop.Plan{Score: &loop.Score{Key: "score", Target: new(9.0), Scorers: []string{"critic"}}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,8 @@ func TestNightStopsInTheMorning(t *testing.T) {
 			t.Fatal(err)
 		}
 		night, err := loopagent.New(loopagent.Config{
-			AgentConfig: agent.Config{Name: "night", SubAgents: []agent.Agent{writer}}, Timeout: 8 * time.Hour,
+			AgentConfig: agent.Config{Name: "night", SubAgents: []agent.Agent{writer}},
+			Rules:       loop.Plan{Timeout: loop.Duration(8 * time.Hour)},
 		})
 		if err != nil {
 			t.Fatal(err)

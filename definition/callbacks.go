@@ -399,7 +399,7 @@ func (b *builder) aroundIterations(a *Agent, cfg *loopagent.Config) {
 				return nil
 			}
 			ev := eventOf(ctx, hook.BeforeIteration, drive.At(ctx).CallID(), n)
-			ev.Data.Iteration, ev.Data.MaxIterations = n, int(cfg.Plan.MaxIterations)
+			ev.Data.Iteration, ev.Data.MaxIterations = n, int(cfg.Rules.MaxIterations)
 			return hs.call(ctx, ev)
 		})
 	}
@@ -410,7 +410,7 @@ func (b *builder) aroundIterations(a *Agent, cfg *loopagent.Config) {
 			}
 			ev := eventOf(ctx, hook.AfterIteration, drive.At(ctx).CallID(), it.Number)
 			d := &ev.Data
-			d.Iteration, d.MaxIterations = it.Number, int(cfg.Plan.MaxIterations)
+			d.Iteration, d.MaxIterations = it.Number, int(cfg.Rules.MaxIterations)
 			d.Score, d.Improvement, d.Rejected, d.Failures = it.Score, it.Delta, it.Rejected, it.Failures
 			return hs.call(ctx, ev)
 		})

@@ -295,7 +295,7 @@ func (a *Agent) Stops() []StopWay {
 		add(loop.ReasonMaxIterations, "after %s", brief.Count(l.MaxIterations, "iteration"))
 	}
 	if l.Timeout > 0 {
-		add(loop.ReasonTimeout, "after %s", brief.Clock(l.Timeout))
+		add(loop.ReasonTimeout, "after %s", clock(l.Timeout))
 	}
 	if b := l.Budget; b != nil {
 		add(loop.ReasonBudget, "when %s are used", budgetWords(b))

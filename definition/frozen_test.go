@@ -147,7 +147,11 @@ func dump(b *strings.Builder, v reflect.Value, path string) {
 	case reflect.Struct:
 		for f, w := range v.Fields() {
 			if f.IsExported() {
-				dump(b, w, path+"."+f.Name)
+				at := path + "." + f.Name
+				if f.Anonymous { // its fields are those of the struct
+					at = path
+				}
+				dump(b, w, at)
 			}
 		}
 	case reflect.Slice, reflect.Array:

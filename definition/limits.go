@@ -163,7 +163,7 @@ func (d *Definition) limited(given Limits) (none limiting, err error) {
 		if *t < 0 {
 			return none, fmt.Errorf("the timeout given is negative: %s", *t)
 		}
-		l.Timeout, l.meant = *t, true
+		l.Timeout, l.meant = loop.Duration(*t), true
 		l.clamp()
 	}
 	l.Budget = raise(l.Budget, given.LoopBudget)
@@ -184,11 +184,13 @@ const (
 	TimeoutsNone     Timeouts = "none"     // no limits
 )
 
+const minute = loop.Duration(time.Minute)
+
 // presets has the time limits of the presets; 0 means no limit.
-var presets = map[Timeouts]struct{ iteration, total time.Duration }{
-	TimeoutsFast:     {2 * time.Minute, 15 * time.Minute},
-	TimeoutsStandard: {5 * time.Minute, 30 * time.Minute},
-	TimeoutsLong:     {10 * time.Minute, time.Hour},
+var presets = map[Timeouts]struct{ iteration, total loop.Duration }{
+	TimeoutsFast:     {2 * minute, 15 * minute},
+	TimeoutsStandard: {5 * minute, 30 * minute},
+	TimeoutsLong:     {10 * minute, 60 * minute},
 }
 
 // preset sets the time limits that the file does not set.
@@ -218,12 +220,13 @@ func (l *Loop) clamp() {
 }
 
 // loopTime reads a time of a loop.
-func (r *reader) loopTime(n *source.Node, what string) (time.Duration, bool) {
+func (r *reader) loopTime(n *source.Node, what string) (loop.Duration, bool) {
 	if d, ok := spanOf(n); ok && d == 0 {
 		r.report(n, CodeValue, "%s must be greater than zero, got %s", what, n.Value).Hint = "for no limit, write timeouts: none"
 		return 0, false
 	}
-	return r.duration(n, what)
+	d, ok := r.duration(n, what)
+	return loop.Duration(d), ok
 }
 
 // share reads a fraction, as 10% or 0.1.
@@ -258,7 +261,7 @@ func (c *checker) times(a *Agent) {
 		// Not the product, which may be more than a duration can be.
 		if need := float64(n) * float64(l.IterationTimeout); need > float64(l.Timeout) {
 			c.warn(a.at("timeout"), CodeTimes, "%d iterations of up to %s can take longer than the %s of the loop", n,
-				brief.Clock(l.IterationTimeout), brief.Clock(l.Timeout)).
+				clock(l.IterationTimeout), clock(l.Timeout)).
 				Hint = moreTime(need) + "; else the loop ends with reason timeout"
 		}
 	}
@@ -269,7 +272,7 @@ func (c *checker) times(a *Agent) {
 
 // stepTime warns of a step whose timeout is longer than that of its iteration or loop.
 func (c *checker) stepTime(a, sub *Agent) {
-	var may time.Duration
+	var may loop.Duration
 	switch {
 	case sub.OutputKey == LoopOutput && !a.Loop.FinalizeEach:
 		return // it is in no iteration
@@ -293,7 +296,7 @@ func (c *checker) stepTime(a, sub *Agent) {
 	if _, given := sub.nodes["timeout"]; !given {
 		at = sub.at("timeouts")
 	}
-	p := c.warn(at, CodeTimes, "%q may take %s, but %s %q only %s", sub.Name, brief.Clock(may), what, a.Name, brief.Clock(has))
+	p := c.warn(at, CodeTimes, "%q may take %s, but %s %q only %s", sub.Name, clock(may), what, a.Name, clock(has))
 	if _, given := a.nodes[field]; !given {
 		p.Hint = fmt.Sprintf("this limit is from the preset %s of %q; set %s there, or timeouts: none", a.Loop.Timeouts,
 			a.Name, field)
@@ -317,10 +320,12 @@ func (c *checker) presetTimes(a *Agent) {
 	}
 	if need := float64(l.MaxIterations) * float64(l.IterationTimeout); need > float64(l.Timeout) {
 		p := c.note(a.at("max_iterations"), CodeTimes, "the %s of the loop %q may not be enough for its %d "+
-			"iterations of up to %s", brief.Clock(l.Timeout), a.Name, l.MaxIterations, brief.Clock(l.IterationTimeout))
+			"iterations of up to %s", clock(l.Timeout), a.Name, l.MaxIterations, clock(l.IterationTimeout))
 		p.Hint = moreTime(need)
 	}
 }
+
+func clock(d loop.Duration) string { return brief.Clock(time.Duration(d)) }
 
 // moreTime returns a hint for a loop whose iterations need that much time.
 func moreTime(need float64) string {

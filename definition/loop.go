@@ -20,49 +20,20 @@ import (
 
 // Loop holds the fields that only loops have.
 type Loop struct {
+	// Plan has the rules that the file gives. [Agent.Plan] adds what follows from the agents: the name, the steps, who may exit,
+	// OnError, Watch, and the steps of OnPlateau. Times that the file does not set come from the preset in Timeouts. The default of
+	// StateLimit in a file is [DefaultStateLimit].
+	loop.Plan
 	Goal         string
 	Instructions string
-	// MaxIterations limits the number of iterations; 0 means no limit.
-	MaxIterations          uint
-	Order                  []string
-	StopWhen               *loop.Condition
-	StopCheck              loop.StopCheck
-	Score                  *loop.Score
-	MaxConsecutiveFailures uint
 	// ContinueOnError continues with the next iteration after a failed step, unless the step has a policy
 	// of its own. Agent.OnError then says only what follows when the loop itself fails.
 	ContinueOnError bool
-
-	// Timeout limits the loop and IterationTimeout each iteration; 0 means no limit. Times that the
-	// file does not set come from the preset in Timeouts. The default preset is [TimeoutsStandard]
-	// for an outermost loop, and none for a loop inside another loop.
-	Timeouts                  Timeouts
-	Timeout, IterationTimeout time.Duration
-	// Budget limits the model calls of the loop; nil means no limit.
-	Budget *loop.Budget
-	// FinalizerReserve is the share of Timeout and Budget that is kept for the finalizer; 0 is the default
-	// of package loopagent.
-	FinalizerReserve float64
-	// FinalizeEach makes the finalizer the last step of every iteration.
-	FinalizeEach bool
-	// IterationDelay is the pause between two iterations.
-	IterationDelay time.Duration
-	// StateLimit is the largest state that a step can make, in bytes; 0 means no limit. The
-	// default in a file is [DefaultStateLimit].
-	StateLimit int64
-
-	// Result is the state key of the loop's result. BestOnExit makes the best iteration the result
-	// after an exit too; see loopagent.Config.
-	Result     string
-	BestOnExit bool
-
-	QualityGate  *float64
-	OnRegression loop.Regression
-	NoProgress   *loop.NoProgress
-	NotWorth     *loop.NotWorth
-	// OnPlateau is what the loop does when it has converged, before it stops. Steps that the file leaves out are empty here;
-	// [Agent.Plan] has them.
-	OnPlateau []loop.Leg
+	// Timeouts is the preset of the times. The default is [TimeoutsStandard] for an outermost loop, and none for a loop inside
+	// another loop.
+	Timeouts Timeouts
+	// Result is the state key of the loop's result; see loopagent.Config.
+	Result string
 
 	legs []*Agent // by entry of OnPlateau: the loop as an agent that names its model; nil if it names none
 
@@ -89,9 +60,11 @@ var loopRows = []row[Loop]{
 	field("on_plateau", "what to do when the loop has converged, before it stops: a list, each entry once, in order: fresh, or {model, instructions, thinking, fresh, steps}",
 		as(each(legValue, listing{empty: "leave it out for a loop that stops", whole: true}), legsOf), func(l *Loop) *[]loop.Leg { return &l.OnPlateau }),
 	field("timeouts", "preset of the timeouts of iteration and loop; standard if left out, none for a nested loop", oneWord(TimeoutsFast, TimeoutsStandard, TimeoutsLong, TimeoutsNone), func(l *Loop) *Timeouts { return &l.Timeouts }).helped("timeouts names a preset; the time itself is timeout or iteration_timeout").shown("standard"),
-	field("timeout", "time limit, such as 30s or 5m; a plain number is seconds; on sequential, parallel, llm, a2a and func only as a step of a loop", plain(schema.Duration, (*reader).loopTime), func(l *Loop) *time.Duration { return &l.Timeout }),
-	field("iteration_timeout", "time limit of one iteration; its remaining steps are skipped", plain(schema.Duration, (*reader).loopTime), func(l *Loop) *time.Duration { return &l.IterationTimeout }),
-	field("iteration_delay", "pause between two iterations", aDelay, func(l *Loop) *time.Duration { return &l.IterationDelay }),
+	field("timeout", "time limit, such as 30s or 5m; a plain number is seconds; on sequential, parallel, llm, a2a and func only as a step of a loop",
+		plain(schema.Duration, (*reader).loopTime), func(l *Loop) *loop.Duration { return &l.Timeout }),
+	field("iteration_timeout", "time limit of one iteration; its remaining steps are skipped",
+		plain(schema.Duration, (*reader).loopTime), func(l *Loop) *loop.Duration { return &l.IterationTimeout }),
+	field("iteration_delay", "pause between two iterations", aDelay, func(l *Loop) *loop.Duration { return &l.DelayAfter }),
 	field("budget", "limit on the model calls in the loop: {calls, tokens, cost}", budgetParts.value(), func(l *Loop) **loop.Budget { return &l.Budget }),
 	field("finalizer", "when the finalizer runs: after the loop (default) or after each_iteration", as(oneWord("after", finalizeEach), func(when string) bool { return when == finalizeEach }), func(l *Loop) *bool { return &l.FinalizeEach }).helped("it says when; output_key: loop_output makes a step the finalizer").shown("after"),
 	field("finalizer_reserve", "share of time and budget kept for the finalizer; 10% if left out", plain(shareShape, (*reader).share), func(l *Loop) *float64 { return &l.FinalizerReserve }).shown("10%"),
@@ -200,7 +173,7 @@ func (b *builder) loop(a *Agent, cb around) (agent.Agent, error) {
 	}
 	l := b.as(a).Loop
 	cfg := loopagent.Config{
-		AgentConfig: base, Plan: b.as(a).Plan(),
+		AgentConfig: base, Rules: *b.as(a).Plan(),
 		Goal: l.Goal, Instructions: l.Instructions, Result: cmp.Or(l.Result, b.subjects[a]), OutputKey: outputKey(a), KeepStates: b.kept[a],
 		Scorers: a.scoringAgents(),
 	}
@@ -209,15 +182,15 @@ func (b *builder) loop(a *Agent, cb around) (agent.Agent, error) {
 	}
 	for _, sub := range a.SubAgents {
 		if sub.Step != nil && sub.Step.Cache != nil {
-			if cfg.Steps == nil {
-				cfg.Steps = make(map[string]loopagent.StepPolicy)
+			if cfg.Caches == nil {
+				cfg.Caches = make(map[string]loopagent.Cache)
 			}
-			cfg.Steps[sub.Name] = loopagent.StepPolicy{Cache: sub.Step.Cache.policy()}
+			cfg.Caches[sub.Name] = sub.Step.Cache.policy()
 		}
 	}
 	b.aroundIterations(a, &cfg)
 	if s := a.Step; s != nil && a.parent == nil && !b.cfg.StandIns.NoCallbacks {
-		waiting(&cfg, s.DelayBefore, s.DelayAfter)
+		waiting(&cfg, time.Duration(s.DelayBefore), time.Duration(s.DelayAfter))
 	}
 	if change := b.cfg.StandIns.Loop; change != nil {
 		change(a, &cfg)
@@ -232,36 +205,27 @@ func (a *Agent) Plan() *loop.Plan {
 	if a.Type != TypeLoop {
 		return nil
 	}
-	l, onError := a.Loop, a.OnError
-	if l.ContinueOnError {
-		onError = loop.NextIteration
-	}
-	p := &loop.Plan{
-		Name: a.Name, MaxIterations: l.MaxIterations, Order: slices.Clone(l.Order), CanExit: canExit(a),
-		StopWhen: l.StopWhen, StopCheck: l.StopCheck, Score: l.Score,
-		OnError: onError, MaxConsecutiveFailures: l.MaxConsecutiveFailures,
-		Timeout: loop.Duration(l.Timeout), IterationTimeout: loop.Duration(l.IterationTimeout),
-		Budget: l.Budget, FinalizerReserve: l.FinalizerReserve, NoProgress: l.NoProgress, NotWorth: l.NotWorth,
-		QualityGate: l.QualityGate, OnRegression: l.OnRegression, BestOnExit: l.BestOnExit, Watch: a.watch(),
-		FinalizeEach: l.FinalizeEach,
-		DelayAfter:   loop.Duration(l.IterationDelay), StateLimit: l.StateLimit, OnPlateau: a.planLegs(),
+	p := a.Loop.Plan
+	p.Name, p.CanExit, p.Order = a.Name, canExit(a), slices.Clone(p.Order)
+	p.OnError, p.Watch, p.OnPlateau = a.OnError, a.watch(), a.planLegs()
+	if a.Loop.ContinueOnError {
+		p.OnError = loop.NextIteration
 	}
 	for _, sub := range a.SubAgents {
 		p.Steps = append(p.Steps, sub.planStep())
 	}
 	p.Score = a.withBaseline(p.Score)
 	p.Version = p.Current()
-	return p
+	return &p
 }
 
 // planStep returns how the enclosing loop runs the agent as a step.
 func (a *Agent) planStep() loop.Step {
-	s := loop.Step{Name: a.Name, Finalizer: a.OutputKey == LoopOutput, OnError: a.OnError}
-	if own := a.Step; own != nil {
-		s.Timeout, s.AdaptiveTimeout, s.Retry, s.Circuit = loop.Duration(own.Timeout), own.AdaptiveTimeout, own.Retry,
-			own.Circuit
-		s.DelayBefore, s.DelayAfter = loop.Duration(own.DelayBefore), loop.Duration(own.DelayAfter)
+	var s loop.Step
+	if a.Step != nil {
+		s = a.Step.Step
 	}
+	s.Name, s.Finalizer, s.OnError = a.Name, a.OutputKey == LoopOutput, a.OnError
 	return s
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/refrain-dev/refrain/definition"
 )
@@ -64,10 +65,10 @@ func TestAliasOfAnAgentIsPointedAt(t *testing.T) {
 func TestNumbersAreReadAsTheSchemaHasThem(t *testing.T) {
 	d := parse(t, "name: l\nmax_iterations: 5.0\ntimeout: 1e3\nstate_limit: 1e6\nsub_agents: [{name: s, command: [ls], timeout: '90', delay_before: 0.1ns}]\n")
 	l := d.Root.Loop
-	if l.MaxIterations != 5 || l.Timeout.Seconds() != 1000 || l.StateLimit != 1_000_000 {
+	if l.MaxIterations != 5 || time.Duration(l.Timeout) != 1000*time.Second || l.StateLimit != 1_000_000 {
 		t.Errorf("%+v", l)
 	}
-	if s := d.Root.SubAgents[0].Step; s.Timeout.Seconds() != 90 || s.DelayBefore != 1 {
+	if s := d.Root.SubAgents[0].Step; time.Duration(s.Timeout) != 90*time.Second || s.DelayBefore != 1 {
 		t.Errorf("%+v", s)
 	}
 	for _, field := range []string{"max_iterations: 5.5", "timeout: '1e3'", "timeout: 5sm", "timeout: µs", "timeout: 99999999999s",

@@ -48,10 +48,10 @@ sub_agents:
 		t.Errorf("the first is %+v", first)
 	}
 	if second.Name != "second" || second.OutputKey != "verdict" || !second.CanExitLoop || second.OnError != loop.SkipStep ||
-		second.Step.DelayBefore != 2*time.Second || second.Step.DelayAfter != 3*time.Second || second.LLM.Instructions != first.LLM.Instructions {
+		second.Step.DelayBefore != loop.Duration(2*time.Second) || second.Step.DelayAfter != loop.Duration(3*time.Second) || second.LLM.Instructions != first.LLM.Instructions {
 		t.Errorf("the second is %+v", second)
 	}
-	if third.Name != "third" || third.OutputKey != "remark" || third.Step.DelayAfter != 4*time.Second {
+	if third.Name != "third" || third.OutputKey != "remark" || third.Step.DelayAfter != loop.Duration(4*time.Second) {
 		t.Errorf("the third is %+v", third)
 	}
 	if at, _ := second.FieldPosition("output_key"); at.File != "x.yaml" || at.Line != 5 {

@@ -156,13 +156,13 @@ var (
 	aBool   = plain(schema.YesNo, (*reader).boolean)
 	aNumber = plain(schema.Number, (*reader).number)
 	aSpan   = plain(schema.Duration, (*reader).duration)
-	aDelay  = plain(schema.Delay, (*reader).delay)
 	aSize   = plain(schema.ByteSize, (*reader).size)
 
 	aWord  = aText.shaped(schema.Word).checked(notEmpty, "%[1]s is empty", "")
 	anExpr = aWords.shaped(schema.Expression).checked(notEmpty, "%[1]s is an empty expression", "")
 
 	aLoopSpan = as(aSpan, func(d time.Duration) loop.Duration { return loop.Duration(d) })
+	aDelay    = as(plain(schema.Delay, (*reader).delay), func(d time.Duration) loop.Duration { return loop.Duration(d) })
 )
 
 // oneWord makes a kind of value that is one of several words.

@@ -191,7 +191,7 @@ var taskTimeRows = []row[Agent]{field("timeout", "", aSpan, func(a *Agent) *time
 	switch {
 	case a.Type == "": // whose it is
 	case a.isStep():
-		return &stepOf(a).Timeout
+		return (*time.Duration)(&stepOf(a).Timeout)
 	case a.Type == TypeHTTP:
 		return &a.HTTP.Timeout
 	}
@@ -538,7 +538,7 @@ func httpConfig(a *Agent, base taskagent.Config, cfg BuildConfig) taskagent.HTTP
 func requestTime(a *Agent) time.Duration {
 	bound := time.Duration(0)
 	if s := a.Step; s != nil {
-		bound = s.Timeout
+		bound = time.Duration(s.Timeout)
 		if s.AdaptiveTimeout != nil {
 			bound = max(bound, time.Duration(s.AdaptiveTimeout.Max))
 		}

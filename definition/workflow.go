@@ -212,7 +212,7 @@ func (b *builder) policies(a *Agent) drive.StepPolicies {
 	for _, sub := range a.SubAgents {
 		p := drive.StepPolicy{SkipOnError: sub.OnError == loop.SkipStep && !a.races()} // there, on_error is for the steps of the loop
 		if s := sub.Step; s != nil && !b.cfg.StandIns.NoCallbacks {
-			p.DelayBefore, p.DelayAfter = s.DelayBefore, s.DelayAfter
+			p.DelayBefore, p.DelayAfter = time.Duration(s.DelayBefore), time.Duration(s.DelayAfter)
 		}
 		if p != (drive.StepPolicy{}) {
 			by[sub.Name] = p
@@ -224,15 +224,9 @@ func (b *builder) policies(a *Agent) drive.StepPolicies {
 // Step says how a loop runs one of its steps. Zero fields mean the defaults. Sequences and parallel agents use only
 // the delays.
 type Step struct {
-	// Timeout limits one attempt. A loop in a loop has its own Timeout instead: see [Loop].
-	Timeout time.Duration
-	// AdaptiveTimeout computes the limit from the step's earlier runs.
-	AdaptiveTimeout *loop.AdaptiveTimeout
-	// Retry runs the step again when it fails; Circuit stops running a step that fails repeatedly.
-	Retry   *loop.Retry
-	Circuit *loop.Circuit
-	// DelayBefore and DelayAfter are the pauses before and after the step.
-	DelayBefore, DelayAfter time.Duration
+	// Step has the rules of the step, without its name and what [Agent] has: OnError, and whether it is the finalizer. A loop in a
+	// loop has the Timeout of its own rules instead: see [Loop].
+	loop.Step
 	// Cache keeps the step's result, and reuses it while the step reads the same values.
 	Cache *Cache
 	// BestOf is the number of copies of the step that run side by side, of which the best one counts; 0 means no
@@ -254,14 +248,14 @@ func (a *Agent) isStep() bool { return a.parent != nil && a.parent.Type == TypeL
 func (a *Agent) isPart() bool { return a.parent != nil && a.parent.Type.Workflow() }
 
 // stepTimeRows has the timeout of steps whose type has no timeout of its own.
-var stepTimeRows = []row[Step]{field("timeout", "", aSpan, func(s *Step) *time.Duration { return &s.Timeout })}
+var stepTimeRows = []row[Step]{field("timeout", "", aLoopSpan, func(s *Step) *loop.Duration { return &s.Timeout })}
 
 var stepRows = []row[Step]{
 	field("retry", "attempts in all when the step fails, or {attempts, backoff, max_backoff}; for steps of a loop", retryParts.value(), func(s *Step) **loop.Retry { return &s.Retry }),
 	field("circuit", "skip the step after failures in a row until a cooldown ends: {failures, cooldown, endpoint}; for steps of a loop", circuitParts.value(), func(s *Step) **loop.Circuit { return &s.Circuit }),
 	field("adaptive_timeout", "timeout computed from the step's earlier durations: {min, max, factor, after}; for steps of a loop", adaptiveParts.value(), func(s *Step) **loop.AdaptiveTimeout { return &s.AdaptiveTimeout }),
-	field("delay_before", "pause before the agent; for the steps of workflow agents, and a loop at the root", aDelay, func(s *Step) *time.Duration { return &s.DelayBefore }),
-	field("delay_after", "pause after the agent, also if it fails; for the steps of workflow agents, and a loop at the root", aDelay, func(s *Step) *time.Duration { return &s.DelayAfter }),
+	field("delay_before", "pause before the agent; for the steps of workflow agents, and a loop at the root", aDelay, func(s *Step) *loop.Duration { return &s.DelayBefore }),
+	field("delay_after", "pause after the agent, also if it fails; for the steps of workflow agents, and a loop at the root", aDelay, func(s *Step) *loop.Duration { return &s.DelayAfter }),
 	field("cache", "reuse the result while the input is equal: true, or for a duration, or {ttl, key}; for steps of a loop", value[*Cache]{cacheShape, cacheOf}, func(s *Step) **Cache { return &s.Cache }),
 	field("best_of", "copies of the step that run side by side; each is scored by the steps behind it, a loop by its own score, and the best is kept; for steps of a loop with a score, and loops", wholeIn(2, 16), func(s *Step) *int { return &s.BestOf }),
 }
@@ -391,8 +385,8 @@ func cacheOf(p place, n *source.Node) (*Cache, bool) {
 }
 
 // policy returns the cache in loopagent's form.
-func (c *Cache) policy() *loopagent.Cache {
-	out := &loopagent.Cache{TTL: c.TTL}
+func (c *Cache) policy() loopagent.Cache {
+	out := loopagent.Cache{TTL: c.TTL}
 	if c.Key == "" {
 		out.Key = c.withTree(c.ofReads)
 		return out

@@ -109,7 +109,7 @@ func (w *worst) spread(a *Agent, depth int, u AtMost) {
 func (w *worst) once(a *Agent) AtMost {
 	u := w.run(a)
 	if s := a.Step; s != nil && !a.isStep() { // a loop waits by its plan
-		u.Seconds += Bound((s.DelayBefore + s.DelayAfter).Seconds())
+		u.Seconds += Bound(time.Duration(s.DelayBefore + s.DelayAfter).Seconds())
 	}
 	u.Seconds += hookBound(a, hook.BeforeRun, hook.BeforeAgent, hook.AfterAgent, hook.AfterRun)
 	return u

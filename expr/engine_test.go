@@ -27,9 +27,11 @@ func TestWithoutAnEngine(t *testing.T) {
 	}
 	cfg := agent.Config{Name: "refine", SubAgents: []agent.Agent{step}}
 	for name, c := range map[string]loopagent.Config{
-		"stop_when": {StopWhen: &loop.Condition{Any: []loop.Condition{{Expr: "iteration > 2"}, {Not: &loop.Condition{Expr: "state.open"}}}},
-			Score: &loop.Score{Expr: "state.score"}},
-		"score": {Score: &loop.Score{Expr: "state.score"}},
+		"stop_when": {Rules: loop.Plan{
+			StopWhen: &loop.Condition{Any: []loop.Condition{{Expr: "iteration > 2"}, {Not: &loop.Condition{Expr: "state.open"}}}},
+			Score:    &loop.Score{Expr: "state.score"},
+		}},
+		"score": {Rules: loop.Plan{Score: &loop.Score{Expr: "state.score"}}},
 	} {
 		c.AgentConfig = cfg
 		_, err := loopagent.New(c)
@@ -37,7 +39,7 @@ func TestWithoutAnEngine(t *testing.T) {
 			t.Errorf("%s: %v\nwant %s", name, err, want)
 		}
 	}
-	if _, err := loopagent.New(loopagent.Config{AgentConfig: cfg, MaxIterations: 3, Score: &loop.Score{Key: "score", Target: new(8.0)}}); err != nil {
+	if _, err := loopagent.New(loopagent.Config{AgentConfig: cfg, MaxIterations: 3, Rules: loop.Plan{Score: &loop.Score{Key: "score", Target: new(8.0)}}}); err != nil {
 		t.Errorf("a loop without expressions: %v", err)
 	}
 	_, err = taskagent.NewExpression(taskagent.ExpressionConfig{Config: taskagent.Config{Name: "sum"}, Value: "1 + 1"})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/platform"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
@@ -33,7 +34,7 @@ func twice(ctx context.Context, t *testing.T) []*session.Event {
 		t.Fatal(err)
 	}
 	root, err := loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: "loop", SubAgents: []agent.Agent{step}}, MaxIterations: 2,
-		DelayBefore: time.Hour})
+		Rules: loop.Plan{DelayBefore: loop.Duration(time.Hour)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,8 +90,11 @@ func TestAppendErrorIsUnderNoPolicy(t *testing.T) {
 					yield(says("b"), nil)
 				})
 				a, err := loopagent.New(loopagent.Config{
-					AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{speaker(t, "a", "a"), b}}, MaxIterations: 3, OnError: policy, OutputKey: "result",
-					Steps:  map[string]loopagent.StepPolicy{"b": {Retry: &loop.Retry{Attempts: 3}}},
+					AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{speaker(t, "a", "a"), b}}, MaxIterations: 3,
+					Rules: loop.Plan{
+						OnError: policy,
+						Steps:   []loop.Step{{Name: "b", Retry: &loop.Retry{Attempts: 3}}},
+					}, OutputKey: "result",
 					OnStop: func(_ agent.InvocationContext, r *loop.StopRecord) { rec = r },
 				})
 				if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -25,7 +26,7 @@ func TestContinueWhenCallbacksHaveTakenTheTime(t *testing.T) {
 		delay, told := 15*time.Second, 0
 		root := func(limit time.Duration) agent.Agent {
 			l, err := loopagent.New(loopagent.Config{
-				AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{speaker(t, "step", "a", "b", "c", "d")}}, MaxIterations: 4, Timeout: limit,
+				AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{speaker(t, "step", "a", "b", "c", "d")}}, MaxIterations: 4, Rules: loop.Plan{Timeout: loop.Duration(limit)},
 				BeforeIteration: []loopagent.BeforeIterationCallback{func(ctx agent.Context, _ int) error {
 					if drive.At(ctx).IsReplay() {
 						return nil

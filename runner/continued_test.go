@@ -36,17 +36,18 @@ func growLoop(t testing.TB, seed uint64, iterations uint) (agent.Agent, *world) 
 		own.keys = "own_"
 	}
 	first := f.leaf(own)
-	cfg := loopagent.Config{MaxIterations: iterations, OnError: loop.SkipStep}
+	cfg := loopagent.Config{MaxIterations: iterations, Rules: loop.Plan{OnError: loop.SkipStep}}
 	in := own
 	in.depth, in.loops = 3, 1
 	cfg.AgentConfig = agent.Config{Name: "loop0", SubAgents: f.some(in, 2, 3)}
 	if f.dice.IntN(2) == 0 {
-		cfg.Finalizer = cfg.AgentConfig.SubAgents[len(cfg.AgentConfig.SubAgents)-1].Name()
+		last := cfg.AgentConfig.SubAgents[len(cfg.AgentConfig.SubAgents)-1].Name()
+		cfg.Rules.Steps = append(cfg.Rules.Steps, loop.Step{Name: last, Finalizer: true})
 	}
 	if f.dice.IntN(2) == 0 {
-		cfg.Score = &loop.Score{Key: own.keys + "score"}
+		cfg.Rules.Score = &loop.Score{Key: own.keys + "score"}
 		if f.dice.IntN(2) == 0 {
-			cfg.OnRegression = loop.RollbackOnWorse
+			cfg.Rules.OnRegression = loop.RollbackOnWorse
 		}
 	}
 	middle := f.must(loopagent.New(cfg))

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -311,7 +312,7 @@ func (f *forest) loop(p place) agent.Agent {
 	p.loops++
 	cfg := loopagent.Config{MaxIterations: uint(1 + f.dice.IntN(4-p.loops))}
 	if p.quiet = p.keys != "" && p.quiet; f.dice.IntN(2) == 0 {
-		cfg.OnError = []loop.ErrorPolicy{loop.SkipStep, loop.NextIteration}[f.dice.IntN(2)]
+		cfg.Rules.OnError = []loop.ErrorPolicy{loop.SkipStep, loop.NextIteration}[f.dice.IntN(2)]
 	} else {
 		p.quiet = p.quiet || f.dice.IntN(3) > 0
 	}
@@ -328,55 +329,55 @@ func (f *forest) rules(p place, cfg *loopagent.Config) {
 	subs := cfg.AgentConfig.SubAgents
 	scored := scopes[f.dice.IntN(len(scopes))] + p.keys + "score"
 	if maybe(2) {
-		cfg.Score = &loop.Score{Key: scored}
+		cfg.Rules.Score = &loop.Score{Key: scored}
 		if maybe(4) {
-			cfg.Score = &loop.Score{Expr: `double(state["` + scored + `"])`}
+			cfg.Rules.Score = &loop.Score{Expr: `double(state["` + scored + `"])`}
 		}
 		if maybe(2) {
-			cfg.Score.Target = new(9.0)
+			cfg.Rules.Score.Target = new(9.0)
 		}
 		if maybe(3) {
-			cfg.OnRegression = loop.RollbackOnWorse
+			cfg.Rules.OnRegression = loop.RollbackOnWorse
 		}
 		if maybe(4) {
-			cfg.QualityGate = new(4.0)
+			cfg.Rules.QualityGate = new(4.0)
 		}
 		if maybe(4) {
-			cfg.Score.Judge = &loop.Judge{Step: subs[len(subs)-1].Name(), Samples: 2}
-			if cfg.Score.Target != nil && maybe(2) {
-				cfg.Score.Judge.Max = 5
+			cfg.Rules.Score.Judge = &loop.Judge{Step: subs[len(subs)-1].Name(), Samples: 2}
+			if cfg.Rules.Score.Target != nil && maybe(2) {
+				cfg.Rules.Score.Judge.Max = 5
 			}
 		}
 	}
 	if maybe(4) {
-		cfg.StopWhen = &loop.Condition{Expr: `iteration >= 2 && state["` + scored + `"] > 3`}
+		cfg.Rules.StopWhen = &loop.Condition{Expr: `iteration >= 2 && state["` + scored + `"] > 3`}
 		if maybe(2) {
-			cfg.StopCheck = loop.EachStep
+			cfg.Rules.StopCheck = loop.EachStep
 		}
 	}
 	if maybe(4) {
-		cfg.NoProgress = &loop.NoProgress{Repeats: 2}
+		cfg.Rules.NoProgress = &loop.NoProgress{Repeats: 2}
 	}
 	if maybe(4) {
 		cfg.OutputKey = p.keys + "out_" + cfg.AgentConfig.Name
 	}
-	if maybe(5) && len(subs) > 1 && cfg.Score == nil {
-		cfg.Finalizer = subs[len(subs)-1].Name()
-		cfg.FinalizeEach = maybe(3)
+	if maybe(5) && len(subs) > 1 && cfg.Rules.Score == nil {
+		cfg.Rules.Steps = []loop.Step{{Name: subs[len(subs)-1].Name(), Finalizer: true}}
+		cfg.Rules.FinalizeEach = maybe(3)
 	}
 	cfg.KeepStates = maybe(4)
 	if maybe(2) {
-		first := loopagent.StepPolicy{Retry: &loop.Retry{Attempts: 2 + uint(f.dice.IntN(2))}}
-		if maybe(2) && len(subs) > 2 && cfg.OnError != loop.NextIteration { // with none left to run, the loop would wait for it
+		first := loop.Step{Name: subs[0].Name(), Retry: &loop.Retry{Attempts: 2 + uint(f.dice.IntN(2))}}
+		if maybe(2) && len(subs) > 2 && cfg.Rules.OnError != loop.NextIteration { // with none left to run, the loop would wait for it
 			first.Circuit = &loop.Circuit{Failures: 2, Cooldown: loop.Duration(1e15)}
 		}
 		if maybe(3) {
-			first.Cache = &loopagent.Cache{Key: func(lookup func(string) (any, bool)) (string, error) {
+			cfg.Caches = map[string]loopagent.Cache{subs[0].Name(): {Key: func(lookup func(string) (any, bool)) (string, error) {
 				v, _ := lookup(p.keys + "k0")
 				return fmt.Sprint("of ", v)[:4], nil
-			}}
+			}}}
 		}
-		cfg.Steps = map[string]loopagent.StepPolicy{subs[0].Name(): first}
+		cfg.Rules.Steps = slices.Insert(cfg.Rules.Steps, 0, first)
 	}
 	key := p.keys + "turn_" + cfg.AgentConfig.Name
 	if maybe(4) {

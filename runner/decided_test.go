@@ -67,13 +67,13 @@ func decisions(t testing.TB) map[string]func() agent.Agent {
 		})
 		inner, err := loopagent.New(loopagent.Config{
 			AgentConfig:   agent.Config{Name: "inner", SubAgents: []agent.Agent{draft, speaker(t, "tail", "t")}},
-			MaxIterations: 2, Score: &loop.Score{Key: "mark"}, OnRegression: loop.RollbackOnWorse,
+			MaxIterations: 2, Rules: loop.Plan{Score: &loop.Score{Key: "mark"}, OnRegression: loop.RollbackOnWorse},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		outer, err := loopagent.New(loopagent.Config{
-			AgentConfig: agent.Config{Name: "outer", SubAgents: []agent.Agent{inner}}, MaxIterations: 2, Score: &loop.Score{Key: "temp:score"},
+			AgentConfig: agent.Config{Name: "outer", SubAgents: []agent.Agent{inner}}, MaxIterations: 2, Rules: loop.Plan{Score: &loop.Score{Key: "temp:score"}},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -86,9 +86,9 @@ func decisions(t testing.TB) map[string]func() agent.Agent {
 	}
 	all := map[string]func() agent.Agent{
 		"a key that a loop within puts back": putsBack,
-		"a computed key":                     build(func(c *loopagent.Config) { c.StopWhen = &loop.Condition{Expr: `state["te" + "mp:stop"]`} }),
+		"a computed key":                     build(func(c *loopagent.Config) { c.Rules.StopWhen = &loop.Condition{Expr: `state["te" + "mp:stop"]`} }),
 		"a key from before the loop": build(func(c *loopagent.Config) {
-			c.StopWhen = &loop.Condition{Expr: `iteration > state["temp:limit"]`}
+			c.Rules.StopWhen = &loop.Condition{Expr: `iteration > state["temp:limit"]`}
 		}),
 		"an iteration callback that counts": build(func(c *loopagent.Config) {
 			c.BeforeIteration = []loopagent.BeforeIterationCallback{func(ctx agent.Context, _ int) error { return count(ctx) }}
@@ -133,37 +133,37 @@ func decisions(t testing.TB) map[string]func() agent.Agent {
 		}
 	}
 	all["a cached step that sets temp: keys"] = two(func(c *loopagent.Config) {
-		c.Score, c.OnRegression, c.QualityGate = &loop.Score{Key: "temp:score"}, loop.RollbackOnWorse, new(4.0)
-		c.Steps = map[string]loopagent.StepPolicy{"maker": {Cache: &loopagent.Cache{
+		c.Rules.Score, c.Rules.OnRegression, c.Rules.QualityGate = &loop.Score{Key: "temp:score"}, loop.RollbackOnWorse, new(4.0)
+		c.Caches = map[string]loopagent.Cache{"maker": {
 			Key: func(func(string) (any, bool)) (string, error) { return "the same", nil },
-		}}}
+		}}
 	}, map[string]any{"temp:score": 1}, nil, false)
 	all["no progress of a step that sets temp: keys"] = two(func(c *loopagent.Config) {
-		c.MaxIterations, c.NoProgress = 5, &loop.NoProgress{Repeats: 3}
+		c.MaxIterations, c.Rules.NoProgress = 5, &loop.NoProgress{Repeats: 3}
 	}, map[string]any{"temp:note": "n"}, map[string]any{"temp:note": "m"}, false)
 	all["a critic that writes a temp: key nobody reads"] = two(func(c *loopagent.Config) {
-		c.Score = &loop.Score{Key: "score"}
+		c.Rules.Score = &loop.Score{Key: "score"}
 	}, map[string]any{"doc": "d"}, map[string]any{"score": 5, "temp:note": "n"}, false)
 	all["a critic that rewrites a temp: key of the maker"] = two(func(c *loopagent.Config) {
-		c.Score, c.CanExit = &loop.Score{Key: "score"}, []string{"critic"}
+		c.Rules.Score, c.Rules.CanExit = &loop.Score{Key: "score"}, []string{"critic"}
 	}, map[string]any{"doc": "d", "temp:note": "m"}, map[string]any{"found": true, "temp:note": "n"}, false)
 	for _, prefix := range []string{"user:", "app:"} {
 		all["a critic that leaves and writes "+prefix] = two(func(c *loopagent.Config) {
-			c.Score, c.CanExit = &loop.Score{Key: "score"}, []string{"critic"}
+			c.Rules.Score, c.Rules.CanExit = &loop.Score{Key: "score"}, []string{"critic"}
 		}, map[string]any{"doc": "d"}, map[string]any{prefix + "score": 5}, true)
 	}
 	for _, prefix := range []string{"temp:", "user:", "app:"} {
-		all["stop_when over "+prefix] = build(func(c *loopagent.Config) { c.StopWhen = &loop.Condition{Expr: `state["` + prefix + `stop"]`} })
+		all["stop_when over "+prefix] = build(func(c *loopagent.Config) { c.Rules.StopWhen = &loop.Condition{Expr: `state["` + prefix + `stop"]`} })
 		all["stop_when over "+prefix+" after each step"] = build(func(c *loopagent.Config) {
-			c.StopWhen, c.StopCheck = &loop.Condition{Expr: `state["` + prefix + `stop"]`}, loop.EachStep
+			c.Rules.StopWhen, c.Rules.StopCheck = &loop.Condition{Expr: `state["` + prefix + `stop"]`}, loop.EachStep
 		})
-		all["score of "+prefix] = build(func(c *loopagent.Config) { c.Score = &loop.Score{Key: prefix + "score", Target: new(3.0)} })
+		all["score of "+prefix] = build(func(c *loopagent.Config) { c.Rules.Score = &loop.Score{Key: prefix + "score", Target: new(3.0)} })
 		all["score with rollback of "+prefix] = build(func(c *loopagent.Config) {
-			c.Score = &loop.Score{Expr: `-double(state["` + prefix + `score"])`, Target: new(-1.0)}
-			c.OnRegression = loop.RollbackOnWorse
+			c.Rules.Score = &loop.Score{Expr: `-double(state["` + prefix + `score"])`, Target: new(-1.0)}
+			c.Rules.OnRegression = loop.RollbackOnWorse
 		})
 		all["no progress by "+prefix] = build(func(c *loopagent.Config) {
-			c.NoProgress = &loop.NoProgress{Keys: []string{prefix + "stop"}, Repeats: 2}
+			c.Rules.NoProgress = &loop.NoProgress{Keys: []string{prefix + "stop"}, Repeats: 2}
 		})
 	}
 	return all

@@ -206,7 +206,7 @@ func TestLargeEventsAmongHeldOnes(t *testing.T) {
 			yield(event(strings.Repeat("x", sizes[dice.IntN(len(sizes))])), nil)
 		})
 	}
-	root := cycle(t, loopagent.Config{MaxIterations: 15, StopWhen: &loop.Condition{Expr: `state.texts == "never"`}}, "loop",
+	root := cycle(t, loopagent.Config{MaxIterations: 15, Rules: loop.Plan{StopWhen: &loop.Condition{Expr: `state.texts == "never"`}}}, "loop",
 		setter(t, "a", "iteration"), big("says", func(s string) *session.Event { return says("w" + s) }),
 		big("texts", func(s string) *session.Event { return sets("texts", s) }),
 		big("deep", func(s string) *session.Event { return sets("deep", map[string]any{"list": []any{s, 1.0}}) }))
@@ -233,7 +233,7 @@ func TestGoexitWhileEventsAreHeld(t *testing.T) {
 	}{
 		"a step that computes": {meanwhile: leaves, opts: failed},
 		"a step of a loop with a timeout": {
-			cfg: loopagent.Config{Steps: map[string]loopagent.StepPolicy{"middle": {Timeout: time.Hour}}}, meanwhile: leaves, opts: failed,
+			cfg: loopagent.Config{Rules: loop.Plan{Steps: []loop.Step{{Name: "middle", Timeout: loop.Duration(time.Hour)}}}}, meanwhile: leaves, opts: failed,
 		},
 		"a callback before an iteration": {cfg: loopagent.Config{BeforeIteration: []loopagent.BeforeIterationCallback{
 			func(_ agent.Context, n int) error {
@@ -311,7 +311,7 @@ func TestLateWordsWhileEventsAreHeld(t *testing.T) {
 		})
 		root := cycle(t, loopagent.Config{
 			MaxIterations: 1, AbandonAfter: time.Second,
-			Steps: map[string]loopagent.StepPolicy{"deaf": {Timeout: time.Second, Retry: &loop.Retry{Attempts: 2}}},
+			Rules: loop.Plan{Steps: []loop.Step{{Name: "deaf", Timeout: loop.Duration(time.Second), Retry: &loop.Retry{Attempts: 2}}}},
 		}, "loop", deaf, setter(t, "a", "iteration"), setter(t, "b", "iteration"), late)
 		shown, err := through(begin(t.Context(), t, w, root, agent.RunConfig{}))
 		if err != nil {

@@ -236,7 +236,7 @@ func TestTheEndOfAnEffectIsNotHeldWhileACacheAsks(t *testing.T) {
 		return fmt.Sprint(asked), nil
 	}
 	root := cycle(t, loopagent.Config{
-		MaxIterations: 3, Steps: map[string]loopagent.StepPolicy{"a": {Cache: &loopagent.Cache{Key: key}}},
+		MaxIterations: 3, Caches: map[string]loopagent.Cache{"a": {Key: key}},
 	}, "loop", speaker(t, "loud", "words"), setter(t, "a", "1"))
 	if err := runAll(t, c, root); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/plugin"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
@@ -19,7 +20,7 @@ import (
 
 // around returns trees in which agents of this project are around one that a user has written.
 func around(t *testing.T, own func() agent.Agent, before loopagent.BeforeIterationCallback) map[string]agent.Agent {
-	cfg := loopagent.Config{MaxIterations: 2, Timeout: time.Hour, BeforeIteration: []loopagent.BeforeIterationCallback{before}}
+	cfg := loopagent.Config{MaxIterations: 2, Rules: loop.Plan{Timeout: loop.Duration(time.Hour)}, BeforeIteration: []loopagent.BeforeIterationCallback{before}}
 	return map[string]agent.Agent{
 		"an agent":   own(),
 		"a sequence": sequence(t, "line", own()),
@@ -99,7 +100,7 @@ func TestOuterLoopGivesUpFirst(t *testing.T) {
 	nothing := func(agent.Context, int) error { return nil }
 	for where := range around(t, own, nothing) {
 		synctest.Test(t, func(t *testing.T) {
-			root := cycle(t, loopagent.Config{MaxIterations: 1, Timeout: time.Minute, AbandonAfter: 100 * time.Millisecond}, "root",
+			root := cycle(t, loopagent.Config{MaxIterations: 1, Rules: loop.Plan{Timeout: loop.Duration(time.Minute)}, AbandonAfter: 100 * time.Millisecond}, "root",
 				around(t, own, nothing)[where])
 			start := time.Now()
 			_, _ = through(begin(t.Context(), t, session.InMemoryService(), root, agent.RunConfig{}))

@@ -130,7 +130,7 @@ func TestResumeBetweenSamples(t *testing.T) {
 	}
 	rec := resumesAnywhere(t, 1, func() agent.Agent {
 		return judgedTree(t, by, func(c *loopagent.Config) {
-			c.MaxIterations, c.Score = 2, &loop.Score{Key: "score", Target: new(9.0), Judge: &loop.Judge{Step: "judge", Samples: 3, Max: 12}}
+			c.MaxIterations, c.Rules.Score = 2, &loop.Score{Key: "score", Target: new(9.0), Judge: &loop.Judge{Step: "judge", Samples: 3, Max: 12}}
 		})
 	})
 	if rec.Reason != loop.ReasonTarget || !strings.HasPrefix(rec.Detail, "Score 9.23333 ≥ 9 (6 answers, ") {
@@ -167,7 +167,7 @@ func comparedTree(t testing.TB, answers map[string]float64) agent.Agent {
 		return v
 	})
 	root, err := loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{writer, judge}}, Result: "text",
-		OutputKey: "result", MaxIterations: 4, Score: &loop.Score{Key: "score", Judge: &loop.Judge{Step: "judge", Samples: 2, Compare: loop.CompareBest}}})
+		OutputKey: "result", MaxIterations: 4, Rules: loop.Plan{Score: &loop.Score{Key: "score", Judge: &loop.Judge{Step: "judge", Samples: 2, Compare: loop.CompareBest}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,8 +192,8 @@ func TestResumeFromABaseline(t *testing.T) {
 	}
 	rec := resumesAnywhere(t, 1, func() agent.Agent {
 		return judgedTree(t, by, func(c *loopagent.Config) {
-			c.MaxIterations, c.OnRegression = 3, loop.RollbackOnWorse
-			c.Score = &loop.Score{Key: "score", Baseline: true, Judge: &loop.Judge{Step: "judge", Samples: 2}}
+			c.MaxIterations, c.Rules.OnRegression = 3, loop.RollbackOnWorse
+			c.Rules.Score = &loop.Score{Key: "score", Baseline: true, Judge: &loop.Judge{Step: "judge", Samples: 2}}
 		})
 	})
 	if rec.BestIteration != 0 || *rec.BestScore != 7.2 || rec.Rollbacks != 3 || rec.Result != (loop.Result{Source: loop.FromBest}) {
@@ -215,8 +215,8 @@ func TestResumeWhileTheBestIsJudgedAgain(t *testing.T) {
 	}
 	rec := resumesAnywhere(t, 1, func() agent.Agent {
 		return judgedTree(t, by, func(c *loopagent.Config) {
-			c.MaxIterations, c.OnRegression = 5, loop.RollbackOnWorse
-			c.Score = &loop.Score{Key: "score", Judge: &loop.Judge{Step: "judge", Samples: 2}}
+			c.MaxIterations, c.Rules.OnRegression = 5, loop.RollbackOnWorse
+			c.Rules.Score = &loop.Score{Key: "score", Judge: &loop.Judge{Step: "judge", Samples: 2}}
 		})
 	})
 	if rec.BestIteration != 3 || rec.Rollbacks != 2 || *rec.BestScore != 8 {
@@ -308,8 +308,11 @@ func judgedByModel(t *testing.T, m *asked, seen llmagent.ContextConfig, around b
 		AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{
 			step("writer", "", llmagent.ContextConfig{}), judge, step("editor", "", llmagent.ContextConfig{}),
 		}},
-		MaxIterations: 3, OnRegression: loop.RollbackOnWorse, KeepStates: true, Result: "writer",
-		Score: &loop.Score{Key: "judge", Baseline: true, Judge: &loop.Judge{Step: judge.Name(), Samples: 3}},
+		MaxIterations: 3,
+		Rules: loop.Plan{
+			OnRegression: loop.RollbackOnWorse,
+			Score:        &loop.Score{Key: "judge", Baseline: true, Judge: &loop.Judge{Step: judge.Name(), Samples: 3}},
+		}, KeepStates: true, Result: "writer",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -416,7 +419,7 @@ func TestAnswersOfANestedJudgeAreIndependent(t *testing.T) {
 	resumesAnywhere(t, 5, func() agent.Agent {
 		inner := judgedByModel(t, m, llmagent.ContextConfig{}, false)
 		cfg := inner.(*loopagent.Agent).Config()
-		cfg.MaxIterations, cfg.OnRegression = 2, ""
+		cfg.MaxIterations, cfg.Rules.OnRegression = 2, ""
 		inner, err := loopagent.New(cfg)
 		if err != nil {
 			t.Fatal(err)

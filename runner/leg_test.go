@@ -83,9 +83,11 @@ func leggedTree(t testing.TB, first, second *drafter, change func(*loopagent.Con
 	}
 	loopCfg := loopagent.Config{
 		AgentConfig: agent.Config{Name: "l"}, MaxIterations: 12, Result: "draft", OutputKey: "result", KeepStates: true,
-		Score: &loop.Score{Key: "score", MinDelta: new(0.5), Scorers: []string{"judge"}},
-		OnPlateau: []loop.Leg{
-			{Model: "another", Instructions: "Unlike {{draft}}."}, {Fresh: true}, {Thinking: "high", Steps: []string{"writer"}},
+		Rules: loop.Plan{
+			Score: &loop.Score{Key: "score", MinDelta: new(0.5), Scorers: []string{"judge"}},
+			OnPlateau: []loop.Leg{
+				{Model: "another", Instructions: "Unlike {{draft}}."}, {Fresh: true}, {Thinking: "high", Steps: []string{"writer"}},
+			},
 		},
 	}
 	if change != nil {
@@ -150,9 +152,9 @@ func TestResumeInAFreshLegThatIsRolledBack(t *testing.T) {
 	}
 	rec := resumesAnywhere(t, 1, func() agent.Agent {
 		return judgedTree(t, by, func(c *loopagent.Config) {
-			c.MaxIterations, c.OnRegression, c.HandBack = 8, loop.RollbackOnWorse, []string{"text"}
-			c.Score = &loop.Score{Key: "score", MinDelta: new(1.0), Patience: 2, Judge: &loop.Judge{Step: "judge", Samples: 2}}
-			c.OnPlateau = []loop.Leg{{Fresh: true}, {Fresh: true}}
+			c.MaxIterations, c.Rules.OnRegression, c.HandBack = 8, loop.RollbackOnWorse, []string{"text"}
+			c.Rules.Score = &loop.Score{Key: "score", MinDelta: new(1.0), Patience: 2, Judge: &loop.Judge{Step: "judge", Samples: 2}}
+			c.Rules.OnPlateau = []loop.Leg{{Fresh: true}, {Fresh: true}}
 		})
 	})
 	if rec.Leg != 2 || rec.Rollbacks != 1 || rec.Iterations != 8 || rec.Result != (loop.Result{Source: loop.FromBest, Iteration: 8}) {
@@ -194,7 +196,7 @@ func TestLegsCountInTheBudget(t *testing.T) {
 	prices := agent.RunConfig{Prices: budget.Prices{"one": {Input: 1, Output: 1}, "two": {Input: 10, Output: 10}}}
 	tree := func(cost float64) agent.Agent {
 		first, second := drafters()
-		return leggedTree(t, first, second, func(c *loopagent.Config, _ *llmagent.Config) { c.Budget = &loop.Budget{Cost: &cost} })
+		return leggedTree(t, first, second, func(c *loopagent.Config, _ *llmagent.Config) { c.Rules.Budget = &loop.Budget{Cost: &cost} })
 	}
 	stop := func(svc session.Service) (rec loop.StopRecord) {
 		for ev := range get(t, svc).(*session.View).Events().All() {
@@ -260,7 +262,7 @@ func TestLegsThatNoAgentCanFollow(t *testing.T) {
 		}
 		_, err = loopagent.New(loopagent.Config{
 			AgentConfig: agent.Config{Name: "l", SubAgents: subs}, MaxIterations: 9,
-			Score: &loop.Score{Key: "score", MinDelta: new(0.5), Scorers: []string{"judge"}}, OnPlateau: c.legs,
+			Rules: loop.Plan{Score: &loop.Score{Key: "score", MinDelta: new(0.5), Scorers: []string{"judge"}}, OnPlateau: c.legs},
 		})
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v", name, err)

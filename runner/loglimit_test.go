@@ -31,7 +31,7 @@ func TestLogLimit(t *testing.T) {
 			runs := 0
 			step := custom(t, "fills", func(ctx agent.InvocationContext, yield yield) { runs++; kind.run(ctx, yield) })
 			root, err := loopagent.New(loopagent.Config{
-				AgentConfig: agent.Config{Name: "refine", SubAgents: []agent.Agent{step}}, MaxIterations: most, OnError: loop.NextIteration,
+				AgentConfig: agent.Config{Name: "refine", SubAgents: []agent.Agent{step}}, MaxIterations: most, Rules: loop.Plan{OnError: loop.NextIteration},
 			})
 			if err != nil {
 				t.Fatal(err)

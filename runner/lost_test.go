@@ -115,7 +115,7 @@ func TestResumedRunKeepsItsBudget(t *testing.T) {
 					m = new(counting)
 					l, err := loopagent.New(loopagent.Config{
 						AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{speaker(t, "ok", "fine"), step()}}, MaxIterations: 10,
-						OnError: loop.SkipStep, Budget: &loop.Budget{Calls: most},
+						Rules:  loop.Plan{OnError: loop.SkipStep, Budget: &loop.Budget{Calls: most}},
 						OnStop: func(_ agent.InvocationContext, r *loop.StopRecord) { rec = r },
 					})
 					if err != nil {

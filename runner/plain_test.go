@@ -91,8 +91,11 @@ func TestGoValuesAreTheSameAfterAResume(t *testing.T) {
 					Set:    map[string]string{"int2": "1"},
 				})),
 			}},
-			MaxIterations: 3, OnRegression: loop.RollbackOnWorse, Score: &loop.Score{Key: "score"},
-			StopWhen: &loop.Condition{Expr: `iteration == 3 && state.id == 9223372036854775807 && state["app:id"] == 9223372036854775806 && state["temp:id"] == state.id`},
+			MaxIterations: 3,
+			Rules: loop.Plan{
+				OnRegression: loop.RollbackOnWorse, Score: &loop.Score{Key: "score"},
+				StopWhen: &loop.Condition{Expr: `iteration == 3 && state.id == 9223372036854775807 && state["app:id"] == 9223372036854775806 && state["temp:id"] == state.id`},
+			},
 			BeforeIteration: []loopagent.BeforeIterationCallback{func(ctx agent.Context, n int) error {
 				return errors.Join(ctx.State().Set("int2", n), ctx.State().Set("begun", time.Duration(n)))
 			}},
@@ -211,7 +214,7 @@ func TestWhatJSONCannotHoldIsTheErrorOfItsStep(t *testing.T) {
 					}
 					r, err := loopagent.New(loopagent.Config{
 						AgentConfig:   agent.Config{Name: "refine", SubAgents: []agent.Agent{speaker(t, "first", "a"), bad, speaker(t, "last", "z"), speaker(t, "end", "over")}},
-						MaxIterations: 2, OnError: loop.SkipStep, Finalizer: "end",
+						MaxIterations: 2, Rules: loop.Plan{OnError: loop.SkipStep, Steps: []loop.Step{{Name: "end", Finalizer: true}}},
 					})
 					if err != nil {
 						t.Fatal(err)
@@ -331,7 +334,7 @@ func TestEventThatJSONCannotHoldIsTheErrorOfItsStep(t *testing.T) {
 					}
 				}), speaker(t, "next", "fine"),
 			}},
-			MaxIterations: 2, OnError: loop.SkipStep,
+			MaxIterations: 2, Rules: loop.Plan{OnError: loop.SkipStep},
 			OnStop: func(_ agent.InvocationContext, r *loop.StopRecord) { rec = r },
 		})
 		if err != nil {

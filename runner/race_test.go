@@ -49,7 +49,7 @@ func racingTree(t testing.TB, slice budget.Limits) agent.Agent {
 			t.Fatal(err)
 		}
 		l, err := loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: name, SubAgents: []agent.Agent{writer}}, MaxIterations: 5,
-			Score: &loop.Score{Key: name + "_score"}, Result: name + "_score"})
+			Rules: loop.Plan{Score: &loop.Score{Key: name + "_score"}}, Result: name + "_score"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func racingTree(t testing.TB, slice budget.Limits) agent.Agent {
 // budgetedTree is that race in a loop of one iteration, whose budget is spent only if a resumed run counts calls twice.
 func budgetedTree(t testing.TB, slice budget.Limits) agent.Agent {
 	t.Helper()
-	outer, err := loopagent.New(loopagent.Config{MaxIterations: 1, Budget: &loop.Budget{Calls: 10},
+	outer, err := loopagent.New(loopagent.Config{MaxIterations: 1, Rules: loop.Plan{Budget: &loop.Budget{Calls: 10}},
 		AgentConfig: agent.Config{Name: "outer", SubAgents: []agent.Agent{racingTree(t, slice)}}})
 	if err != nil {
 		t.Fatal(err)

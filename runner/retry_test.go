@@ -278,7 +278,7 @@ func TestRetryAfterIsInTheLog(t *testing.T) {
 			})
 			l, err := loopagent.New(loopagent.Config{
 				AgentConfig:   agent.Config{Name: "loop", SubAgents: []agent.Agent{sequence(t, "line", a)}},
-				MaxIterations: 1, Steps: map[string]loopagent.StepPolicy{"line": {Retry: &loop.Retry{Attempts: 2}}},
+				MaxIterations: 1, Rules: loop.Plan{Steps: []loop.Step{{Name: "line", Retry: &loop.Retry{Attempts: 2}}}},
 			})
 			if err != nil {
 				t.Fatal(err)

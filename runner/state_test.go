@@ -80,7 +80,7 @@ func TestWhatIsNotInTheLogIsNotInTheState(t *testing.T) {
 			})
 			svc := session.InMemoryService()
 			root, err := loopagent.New(loopagent.Config{
-				AgentConfig: agent.Config{Name: "root", SubAgents: []agent.Agent{failing, looks}}, MaxIterations: 1, OnError: loop.SkipStep,
+				AgentConfig: agent.Config{Name: "root", SubAgents: []agent.Agent{failing, looks}}, MaxIterations: 1, Rules: loop.Plan{OnError: loop.SkipStep},
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
@@ -167,7 +168,7 @@ func TestSpanOfAnAbandonedStep(t *testing.T) {
 		}}))
 		root := must(loopagent.New(loopagent.Config{
 			AgentConfig:   agent.Config{Name: "loop", SubAgents: []agent.Agent{stuck}},
-			MaxIterations: 1, IterationTimeout: 1e9,
+			MaxIterations: 1, Rules: loop.Plan{IterationTimeout: loop.Duration(1e9)},
 		}))
 		l := newLab(t, telemetry.Config{})
 		r := must(runner.New(runner.Config{AppName: "app", Agent: root, SessionService: session.InMemoryService(),

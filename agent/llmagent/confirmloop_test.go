@@ -46,10 +46,10 @@ func TestQuestionInALoop(t *testing.T) {
 	var stops []*loop.StopRecord
 	note := func(_ agent.InvocationContext, rec *loop.StopRecord) { stops = append(stops, rec) }
 	// Nobody may end the loops: a question needs no permission.
-	inner := newLoop(t, loopagent.Config{MaxIterations: 1, CanExit: []string{}, OnStop: note}, newAgent(t, step("writer")),
+	inner := newLoop(t, loopagent.Config{MaxIterations: 1, Rules: loop.Plan{CanExit: []string{}}, OnStop: note}, newAgent(t, step("writer")),
 		newAgent(t, publisher), newAgent(t, step("reader")))
 	outer, err := loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: "outer", SubAgents: []agent.Agent{inner}}, MaxIterations: 1,
-		CanExit: []string{}, OnStop: note})
+		Rules: loop.Plan{CanExit: []string{}}, OnStop: note})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func (a *asked) tree(t *testing.T) agent.Agent {
 	judge := a.step(t, "judge", "verdict", last, func(turn string) string {
 		return map[string]string{"judge 1": "5", "judge 2": "7", "judge 3": "6", "judge 4": "8"}[turn]
 	})
-	return around("refine", loopagent.Config{MaxIterations: 4, OnRegression: loop.RollbackOnWorse, Score: &loop.Score{Key: "verdict"}},
+	return around("refine", loopagent.Config{MaxIterations: 4, Rules: loop.Plan{OnRegression: loop.RollbackOnWorse, Score: &loop.Score{Key: "verdict"}}},
 		around("polish", loopagent.Config{MaxIterations: 2}, a.step(t, "editor", "doc", digests, say)), par, counter, judge)
 }
 

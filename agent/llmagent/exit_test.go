@@ -104,7 +104,7 @@ func TestExitWithoutPermission(t *testing.T) {
 		says("too short")), Tools: []tool.Tool{exitTool(t), escalate(t)}})
 	editor := newAgent(t, llmagent.Config{Name: "editor", Model: script(t, says("one"), calls("exit_loop")), Tools: []tool.Tool{exitTool(t)}})
 	root := newLoop(t, loopagent.Config{
-		MaxIterations: 5, CanExit: []string{"editor"},
+		MaxIterations: 5, Rules: loop.Plan{CanExit: []string{"editor"}},
 		OnStop: func(_ agent.InvocationContext, rec *loop.StopRecord) { stopped = rec },
 	}, critic, editor)
 	evs, err := newThread(t, root).ask(t.Context(), "go")
@@ -141,7 +141,7 @@ func TestExitWithoutTheTool(t *testing.T) {
 	critic := newAgent(t, llmagent.Config{Name: "critic", Model: script(t, again)})
 	editor := newAgent(t, llmagent.Config{Name: "editor", Model: script(t, scripted.Answer{Text: "one", Repeat: true}), Tools: []tool.Tool{exitTool(t)}})
 	root := newLoop(t, loopagent.Config{
-		MaxIterations: 2, CanExit: []string{"editor"},
+		MaxIterations: 2, Rules: loop.Plan{CanExit: []string{"editor"}},
 		OnStop: func(_ agent.InvocationContext, rec *loop.StopRecord) { stopped = rec },
 	}, critic, editor)
 	evs, err := newThread(t, root).ask(t.Context(), "go")
@@ -182,9 +182,9 @@ func TestExitByAnAgentThatIsATool(t *testing.T) {
 			Name: "caller", Tools: []tool.Tool{agenttool.New(helper, nil)},
 			Model: script(t, scripted.Answer{Calls: []scripted.Call{{Name: "helper", Args: map[string]any{"request": "help"}}}}, says("y")),
 		})
-		cfg := loopagent.Config{MaxIterations: 1, CanExit: []string{"helper"}, OnStop: func(_ agent.InvocationContext, rec *loop.StopRecord) { stopped = rec }}
-		if cfg.CanExit = []string{"other"}; may {
-			cfg.CanExit = []string{"caller"}
+		cfg := loopagent.Config{MaxIterations: 1, Rules: loop.Plan{CanExit: []string{"helper"}}, OnStop: func(_ agent.InvocationContext, rec *loop.StopRecord) { stopped = rec }}
+		if cfg.Rules.CanExit = []string{"other"}; may {
+			cfg.Rules.CanExit = []string{"caller"}
 		}
 		other := newAgent(t, llmagent.Config{Name: "other", Model: script(t, says("z"))})
 		if _, err := newThread(t, newLoop(t, cfg, caller, other)).ask(t.Context(), "go"); err != nil {
@@ -207,7 +207,7 @@ func TestFinalizerThatExits(t *testing.T) {
 	writer := newAgent(t, llmagent.Config{Name: "writer", Model: script(t, scripted.Answer{Text: "draft", Repeat: true})})
 	closing := newAgent(t, llmagent.Config{Name: "closing", Model: script(t, calls("exit_loop")), Tools: []tool.Tool{exitTool(t)}})
 	root := newLoop(t, loopagent.Config{
-		MaxIterations: 2, Finalizer: "closing", CanExit: []string{"closing"},
+		MaxIterations: 2, Rules: loop.Plan{Steps: []loop.Step{{Name: "closing", Finalizer: true}}, CanExit: []string{"closing"}},
 		OnStop: func(_ agent.InvocationContext, rec *loop.StopRecord) { stopped = rec },
 	}, writer, closing)
 	evs, err := newThread(t, root).ask(t.Context(), "go")
@@ -278,7 +278,7 @@ func TestModelsThatNeverLeave(t *testing.T) {
 				OnStop:        func(_ agent.InvocationContext, rec *loop.StopRecord) { stopped = rec },
 			}
 			if strings.HasPrefix(tt.name, "may not") {
-				cfg.CanExit = []string{}
+				cfg.Rules.CanExit = []string{}
 			}
 			th := newThread(t, newLoop(t, cfg, a))
 			th.cfg.MaxLLMCalls = 10
@@ -294,7 +294,7 @@ func TestModelsThatNeverLeave(t *testing.T) {
 			if tt.ends == nil && (stopped == nil || stopped.Reason != loop.ReasonMaxIterations) {
 				t.Errorf("got %+v", stopped)
 			}
-			if cfg.CanExit == nil {
+			if cfg.Rules.CanExit == nil {
 				return
 			}
 			for i, ev := range evs {

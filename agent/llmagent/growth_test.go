@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/tool"
 )
@@ -123,7 +124,7 @@ func TestContentsAreBuiltOnceInALoop(t *testing.T) {
 				}}
 				return cfg
 			}
-			root := newLoop(t, loopagent.Config{MaxIterations: uint(turns) / 2, Timeout: timeout}, newAgent(t, step("critic")), newAgent(t, step("editor")))
+			root := newLoop(t, loopagent.Config{MaxIterations: uint(turns) / 2, Rules: loop.Plan{Timeout: loop.Duration(timeout)}}, newAgent(t, step("critic")), newAgent(t, step("editor")))
 			th := newThread(t, root)
 			th.cfg.MaxLLMCalls = -1
 			return spent(t, turns, func() { th.must("go") })

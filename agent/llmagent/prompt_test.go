@@ -105,14 +105,14 @@ func TestLoopInPrompt(t *testing.T) {
 // those that give the score.
 func TestHintsInPrompt(t *testing.T) {
 	for name, cfg := range map[string]loopagent.Config{
-		"a scorer of the plan": {Score: &loop.Score{Key: "score", Scorers: []string{"judge"}}},
-		"a judge":              {Score: &loop.Score{Key: "score", Judge: &loop.Judge{Step: "judge"}}},
-		"an agent that writes": {Score: &loop.Score{Key: "score"}, Scorers: []string{"judge"}},
+		"a scorer of the plan": {Rules: loop.Plan{Score: &loop.Score{Key: "score", Scorers: []string{"judge"}}}},
+		"a judge":              {Rules: loop.Plan{Score: &loop.Score{Key: "score", Judge: &loop.Judge{Step: "judge"}}}},
+		"an agent that writes": {Rules: loop.Plan{Score: &loop.Score{Key: "score"}}, Scorers: []string{"judge"}},
 	} {
 		t.Run(name, func(t *testing.T) { hintsInPrompt(t, cfg, false) })
 	}
 	// A jury in a loop of its own leaves the hint to the next iteration of the loop around it.
-	jury := loopagent.Config{Score: &loop.Score{Key: "score", Judge: &loop.Judge{Step: "jury"}}}
+	jury := loopagent.Config{Rules: loop.Plan{Score: &loop.Score{Key: "score", Judge: &loop.Judge{Step: "jury"}}}}
 	t.Run("a jury", func(t *testing.T) { hintsInPrompt(t, jury, true) })
 }
 

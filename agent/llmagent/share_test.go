@@ -44,7 +44,7 @@ func TestParallelReviewersWaitForOneAnother(t *testing.T) {
 		}
 		var rec *loop.StopRecord
 		s := newSpender(t, budget.Limits{}, newLoop(t, loopagent.Config{
-			MaxIterations: 3, Budget: &loop.Budget{Tokens: 10_000},
+			MaxIterations: 3, Rules: loop.Plan{Budget: &loop.Budget{Tokens: 10_000}},
 			OnStop: func(_ agent.InvocationContext, r *loop.StopRecord) { rec = r },
 		}, panel))
 		began := time.Now()
@@ -78,8 +78,11 @@ func TestHungCallsHoldNoRoom(t *testing.T) {
 		})
 		var rec *loop.StopRecord
 		s := newSpender(t, budget.Limits{}, newLoop(t, loopagent.Config{
-			MaxIterations: 5, Budget: &loop.Budget{Tokens: 10_000}, OnError: loop.NextIteration,
-			Steps:  map[string]loopagent.StepPolicy{"a": {Timeout: time.Minute}},
+			MaxIterations: 5,
+			Rules: loop.Plan{
+				Budget: &loop.Budget{Tokens: 10_000}, OnError: loop.NextIteration,
+				Steps: []loop.Step{{Name: "a", Timeout: loop.Duration(time.Minute)}},
+			},
 			OnStop: func(_ agent.InvocationContext, r *loop.StopRecord) { rec = r },
 		}, newAgent(t, llmagent.Config{Name: "a", Model: m})))
 		if _, err := s.ask(t.Context(), "Hello"); err != nil {

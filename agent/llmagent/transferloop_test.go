@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/tool"
 )
@@ -26,7 +27,7 @@ func TestTransferInALoop(t *testing.T) {
 	expert := newAgent(t, llmagent.Config{Name: "expert", Model: m, Tools: []tool.Tool{exitTool(t)}})
 	critic := newAgent(t, llmagent.Config{Name: "critic", Model: m, SubAgents: []agent.Agent{expert}})
 	editor := newAgent(t, llmagent.Config{Name: "editor", Model: m})
-	th := newThread(t, newLoop(t, loopagent.Config{MaxIterations: 5, CanExit: []string{"critic"}}, critic, editor))
+	th := newThread(t, newLoop(t, loopagent.Config{MaxIterations: 5, Rules: loop.Plan{CanExit: []string{"critic"}}}, critic, editor))
 	evs, err := th.ask(t.Context(), "go")
 	if err != nil {
 		t.Fatal(err)

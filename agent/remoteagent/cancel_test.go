@@ -89,7 +89,7 @@ func TestStepTimeoutFailsOver(t *testing.T) {
 	for timeout := time.Second; r.cancels() == 0; timeout *= 4 {
 		l := newLoop(t, loopagent.Config{
 			AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{made(t, r), next}}, MaxIterations: 1,
-			Steps: map[string]loopagent.StepPolicy{"far": {Timeout: timeout}},
+			Rules: loop.Plan{Steps: []loop.Step{{Name: "far", Timeout: loop.Duration(timeout)}}},
 		})
 		begun := false
 		got := newTalk(t, l, nil).whenNoted(func() { begun = true }).say(t.Context(), "Hi")
@@ -207,7 +207,7 @@ func user(text string) *genai.Content { return genai.NewContentFromText(text, ge
 func retried(t testing.TB, a agent.Agent) agent.Agent {
 	return newLoop(t, loopagent.Config{
 		AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{a}}, MaxIterations: 1,
-		Steps: map[string]loopagent.StepPolicy{a.Name(): {Retry: &loop.Retry{Attempts: 3, Backoff: loop.Duration(time.Second)}}},
+		Rules: loop.Plan{Steps: []loop.Step{{Name: a.Name(), Retry: &loop.Retry{Attempts: 3, Backoff: loop.Duration(time.Second)}}}},
 	})
 }
 

@@ -154,7 +154,7 @@ func TestConversationOfAJudge(t *testing.T) {
 	r := serve(t, kinds[0], writes("7"))
 	l := newLoop(t, loopagent.Config{
 		AgentConfig:   agent.Config{Name: "l", SubAgents: []agent.Agent{made(t, r, func(c *remoteagent.A2AConfig) { c.OutputKey = "mark" })}},
-		MaxIterations: 1, Score: &loop.Score{Key: "mark", Judge: &loop.Judge{Step: "far", Samples: 3}},
+		MaxIterations: 1, Rules: loop.Plan{Score: &loop.Score{Key: "mark", Judge: &loop.Judge{Step: "far", Samples: 3}}},
 	})
 	if got := newTalk(t, l, nil).say(t.Context(), "Hi"); got.err != nil {
 		t.Fatal(got.err)

@@ -296,8 +296,10 @@ func TestWaitCountsForTheLoopOnly(t *testing.T) {
 				inner := must(loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: "inner", SubAgents: []agent.Agent{a}}, MaxIterations: 1}))
 				return must(loopagent.New(loopagent.Config{
 					AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{inner}}, MaxIterations: 2,
-					Timeout: tt.timeout, IterationTimeout: time.Minute,
-					Steps:  map[string]loopagent.StepPolicy{"inner": {Timeout: 30 * time.Second, Retry: &loop.Retry{Attempts: 2}}},
+					Rules: loop.Plan{
+						Timeout: loop.Duration(tt.timeout), IterationTimeout: loop.Duration(time.Minute),
+						Steps: []loop.Step{{Name: "inner", Timeout: loop.Duration(30 * time.Second), Retry: &loop.Retry{Attempts: 2}}},
+					},
 					OnStop: func(_ agent.InvocationContext, r *loop.StopRecord) { rec = r },
 				}))
 			})
@@ -342,7 +344,7 @@ func TestWaitOfABranch(t *testing.T) {
 				both := must(parallelagent.New(parallelagent.Config{AgentConfig: agent.Config{Name: "both", SubAgents: []agent.Agent{a, beside}}}))
 				return must(loopagent.New(loopagent.Config{
 					AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{both}}, MaxIterations: 1,
-					Steps: map[string]loopagent.StepPolicy{"both": {Timeout: 30 * time.Second}},
+					Rules: loop.Plan{Steps: []loop.Step{{Name: "both", Timeout: loop.Duration(30 * time.Second)}}},
 				}))
 			})
 			err := l.run(nil)

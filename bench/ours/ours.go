@@ -18,6 +18,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -51,7 +52,7 @@ func Loop(iterations int) (agent.Agent, error) { return TimedLoop(iterations, 0)
 // TimedLoop returns a loop whose steps have a timeout; 0 is none.
 func TimedLoop(iterations int, timeout time.Duration) (agent.Agent, error) {
 	var subs []agent.Agent
-	steps := make(map[string]loopagent.StepPolicy)
+	var steps []loop.Step
 	for _, name := range Names {
 		sub, err := agent.New(agent.Config{
 			Name: name,
@@ -66,12 +67,12 @@ func TimedLoop(iterations int, timeout time.Duration) (agent.Agent, error) {
 		}
 		subs = append(subs, sub)
 		if timeout > 0 {
-			steps[name] = loopagent.StepPolicy{Timeout: timeout}
+			steps = append(steps, loop.Step{Name: name, Timeout: loop.Duration(timeout)})
 		}
 	}
 	return loopagent.New(loopagent.Config{
 		AgentConfig:   agent.Config{Name: "refine", SubAgents: subs},
-		MaxIterations: uint(iterations), Steps: steps,
+		MaxIterations: uint(iterations), Rules: loop.Plan{Steps: steps},
 	})
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/artifact"
+	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
@@ -318,7 +319,7 @@ func TestExitReachesTheCallersLoop(t *testing.T) {
 			var calls []call
 			l, err := loopagent.New(loopagent.Config{
 				AgentConfig:   agent.Config{Name: "refine", SubAgents: []agent.Agent{callers(t, function(t, tt.agent, nil), &calls)}},
-				MaxIterations: 2, CanExit: []string{"caller"},
+				MaxIterations: 2, Rules: loop.Plan{CanExit: []string{"caller"}},
 			})
 			if err != nil {
 				t.Fatal(err)

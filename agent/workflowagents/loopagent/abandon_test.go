@@ -99,8 +99,8 @@ func TestAbandonAfter(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		start := time.Now()
 		root := loopOf(t, "l", 2, func(c *loopagent.Config) {
-			c.OnError, c.AbandonAfter = loop.StopOnError, 10*time.Second
-			c.Steps = map[string]loopagent.StepPolicy{"deaf": {Timeout: 3 * time.Second}}
+			c.Rules.OnError, c.AbandonAfter = loop.StopOnError, 10*time.Second
+			c.Rules.Steps = []loop.Step{{Name: "deaf", Timeout: loop.Duration(3 * time.Second)}}
 		}, deaf(t, "deaf", func(agent.InvocationContext, say) {}, time.Hour))
 		_, err := play(t, root)
 		check(t, "took", time.Since(start), 13*time.Second)
@@ -111,8 +111,8 @@ func TestAbandonAfter(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		start := time.Now()
 		root := loopOf(t, "l", 2, func(c *loopagent.Config) {
-			c.OnError = loop.StopOnError
-			c.Steps = map[string]loopagent.StepPolicy{"deaf": {Timeout: 3 * time.Second}}
+			c.Rules.OnError = loop.StopOnError
+			c.Rules.Steps = []loop.Step{{Name: "deaf", Timeout: loop.Duration(3 * time.Second)}}
 		}, deaf(t, "deaf", func(agent.InvocationContext, say) {}, 4*time.Second))
 		_, err := play(t, root)
 		check(t, "took", time.Since(start), 4*time.Second)
@@ -173,7 +173,7 @@ func TestLateWritesHaveNoEffect(t *testing.T) {
 		var seen, files int
 		root := loopOf(t, "outer", 1, nil,
 			loopOf(t, "l", 2, func(c *loopagent.Config) {
-				c.Steps = map[string]loopagent.StepPolicy{"seq": {Timeout: time.Second}}
+				c.Rules.Steps = []loop.Step{{Name: "seq", Timeout: loop.Duration(time.Second)}}
 			}, sequence(t, "seq", inner), takes(t, "rest", time.Hour)),
 			does(t, "look", func(ctx agent.InvocationContext, _ say) error {
 				for k := range ctx.Session().State().All() {
@@ -254,11 +254,11 @@ func TestAbandonedStepSharesNothing(t *testing.T) {
 			say(words("late"))
 		}
 	})
-	keep := func(c *loopagent.Config) { c.Score, c.KeepStates = &loop.Score{Key: "score"}, true }
+	keep := func(c *loopagent.Config) { c.Rules.Score, c.KeepStates = &loop.Score{Key: "score"}, true }
 	inner := loopOf(t, "inner", 2, func(c *loopagent.Config) {
 		keep(c)
 		c.AbandonAfter = time.Millisecond
-		c.Steps = map[string]loopagent.StepPolicy{"busy": {Timeout: time.Millisecond}}
+		c.Rules.Steps = []loop.Step{{Name: "busy", Timeout: loop.Duration(time.Millisecond)}}
 	}, busy, drafts(t, "w", "score", 3, 2, 1))
 	for _, root := range []agent.Agent{
 		loopOf(t, "outer", 3, keep, inner, says(t, "after", "y")),
@@ -321,7 +321,7 @@ func TestMarksOfAnAbandonedStep(t *testing.T) {
 func TestDeafStepDoesNotHoldUpTheConsumer(t *testing.T) {
 	tell := func(t *testing.T) agent.Agent {
 		return loopOf(t, "l", 2, func(c *loopagent.Config) {
-			c.Steps = map[string]loopagent.StepPolicy{"deaf": {Timeout: time.Minute}}
+			c.Rules.Steps = []loop.Step{{Name: "deaf", Timeout: loop.Duration(time.Minute)}}
 		}, does(t, "deaf", func(_ agent.InvocationContext, say say) error {
 			say(words("x"))
 			time.Sleep(time.Hour)
@@ -337,7 +337,7 @@ func TestDeafStepDoesNotHoldUpTheConsumer(t *testing.T) {
 			}
 			check(t, "took", time.Since(start), time.Duration(0))
 		}()
-		root := loopOf(t, "l", 2, func(c *loopagent.Config) { c.Timeout = time.Minute }, says(t, "a", "x", "y"))
+		root := loopOf(t, "l", 2, func(c *loopagent.Config) { c.Rules.Timeout = loop.Duration(time.Minute) }, says(t, "a", "x", "y"))
 		for range newStage(t, root, false).Run(t.Context(), "ana", "s1", nil, agent.RunConfig{}) {
 			panic("mine")
 		}

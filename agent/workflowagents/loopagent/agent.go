@@ -69,7 +69,7 @@ func New(cfg Config) (agent.Agent, error) {
 	}
 	a.Base = base
 	a.plan = cfg.plan()
-	if err := errors.Join(cfg.checkPlan(), a.plan.Check(), cfg.check()); err != nil {
+	if err := errors.Join(a.plan.Check(), cfg.check()); err != nil {
 		return nil, fmt.Errorf("loop agent %q: %w", name, err)
 	}
 	if a.legs, err = cfg.legs(a.plan); err != nil {
@@ -99,14 +99,7 @@ func (a *Agent) continuesAtOnce() bool {
 }
 
 // caches reports whether a step has a cache. The key of a cache comes from a function of the user.
-func (a *Agent) caches() bool {
-	for _, s := range a.cfg.Steps {
-		if s.Cache != nil {
-			return true
-		}
-	}
-	return false
-}
+func (a *Agent) caches() bool { return len(a.cfg.Caches) > 0 }
 
 // hasType reports whether the given agents, or agents below them, include one of the given type.
 func hasType(agents []agent.Agent, is agent.Type) bool {

@@ -86,7 +86,7 @@ func TestIterationCallbackThatLeaves(t *testing.T) {
 			}
 			root := loopOf(t, "outer", 1, into(&outer), loopOf(t, "refine", 5, func(c *loopagent.Config) {
 				into(&inner)(c)
-				c.CanExit = []string{}
+				c.Rules.CanExit = []string{}
 				if tt.before {
 					c.BeforeIteration = []loopagent.BeforeIterationCallback{leave}
 				} else {

@@ -22,7 +22,7 @@ func fromStart(t *testing.T, rec **loop.StopRecord, its *[]loop.IterationRecord,
 	}
 	s := newStage(t, loopOf(t, "l", uint(len(scores)-1), func(c *loopagent.Config) {
 		scored(rec, loop.Score{Baseline: true, Scorers: []string{"judge"}})(c)
-		c.OnRegression, c.Result, c.OutputKey, c.HandBack, c.KeepStates = regression, "draft", "result", []string{"files"}, true
+		c.Rules.OnRegression, c.Result, c.OutputKey, c.HandBack, c.KeepStates = regression, "draft", "result", []string{"files"}, true
 		c.AfterIteration = []loopagent.AfterIterationCallback{func(_ agent.Context, it loop.IterationRecord) error {
 			*its = append(*its, it)
 			return nil

@@ -38,7 +38,7 @@ func spends(t testing.TB, name string, calls int, made *atomic.Int64) agent.Agen
 func limited(rec **loop.StopRecord, b loop.Budget) func(*loopagent.Config) {
 	return func(c *loopagent.Config) {
 		into(rec)(c)
-		c.Budget = &b
+		c.Rules.Budget = &b
 	}
 }
 
@@ -179,7 +179,7 @@ func TestFinalizerHasBudgetLeft(t *testing.T) {
 		var made atomic.Int64
 		s := newStage(t, loopOf(t, "l", 0, func(c *loopagent.Config) {
 			limited(&rec, tt.budget)(c)
-			c.Finalizer = "final"
+			finalizeWith(c, "final")
 		}, spends(t, "a", 1, &made), spends(t, "final", tt.final, &made)), false)
 		s.cfg.Prices = prices
 		if _, err := s.send(t, t.Context(), "go"); err != nil {
@@ -195,10 +195,10 @@ func TestFinalizerHasBudgetLeft(t *testing.T) {
 		var made atomic.Int64
 		got := mustPlay(t, loopOf(t, "outer", 0, func(c *loopagent.Config) {
 			limited(&rec, loop.Budget{Calls: 10})(c)
-			c.Finalizer = "last word"
+			finalizeWith(c, "last word")
 		}, loopOf(t, "inner", 0, func(c *loopagent.Config) {
 			into(&inner)(c)
-			c.Finalizer = "final"
+			finalizeWith(c, "final")
 		}, spends(t, "a", 1, &made), spends(t, "final", 1, &made)), spends(t, "last word", 1, &made)))
 		check(t, "last events", got[len(got)-2:], []string{"final: spent", "last word: spent"})
 		check(t, "calls", made.Load(), int64(10))
@@ -231,7 +231,7 @@ func TestUnknownPriceIsAnError(t *testing.T) {
 	asks := spends(t, "a", 1, &made)
 	_, err := play(t, loopOf(t, "l", 3, func(c *loopagent.Config) {
 		again(&rec, "count", 3)(c)
-		c.Budget = &loop.Budget{Cost: new(1.0)}
+		c.Rules.Budget = &loop.Budget{Cost: new(1.0)}
 	}, does(t, "count", func(ctx agent.InvocationContext, say say) error {
 		runs++
 		for _, err := range asks.Run(ctx) {
@@ -255,7 +255,7 @@ func TestRefusedCallIsNotTriedAgain(t *testing.T) {
 	var made atomic.Int64
 	mustPlay(t, loopOf(t, "l", 0, func(c *loopagent.Config) {
 		again(&rec, "a", 3)(c)
-		c.Budget = &loop.Budget{Calls: 1}
+		c.Rules.Budget = &loop.Budget{Calls: 1}
 	}, spends(t, "a", 2, &made)))
 	check(t, "calls", made.Load(), int64(1))
 	check(t, "retries", rec.Retries, 0)
@@ -270,10 +270,10 @@ func TestTooManyModelCallsIsAnError(t *testing.T) {
 		runs := 0
 		s := newStage(t, loopOf(t, "outer", 0, func(c *loopagent.Config) {
 			into(&outer)(c)
-			c.OnError, c.OutputKey = policy, "result"
+			c.Rules.OnError, c.OutputKey = policy, "result"
 		}, loopOf(t, "l", 2, func(c *loopagent.Config) {
 			again(&rec, "a", 3)(c)
-			c.OnError = policy
+			c.Rules.OnError = policy
 		}, does(t, "a", func(ctx agent.InvocationContext, say say) error {
 			runs++
 			if err := drive.At(ctx).CountModelCall(); err != nil {
@@ -301,10 +301,10 @@ func TestFinalizerThatMayNotAsk(t *testing.T) {
 		var made atomic.Int64
 		s := newStage(t, loopOf(t, "outer", 0, func(c *loopagent.Config) {
 			limited(&rec, loop.Budget{Calls: 3})(c)
-			c.OnError = loop.SkipStep
+			c.Rules.OnError = loop.SkipStep
 		}, loopOf(t, "inner", 1, func(c *loopagent.Config) {
 			into(&inner)(c)
-			c.Finalizer = "final"
+			finalizeWith(c, "final")
 		}, says(t, "a", "x"), does(t, "final", func(ctx agent.InvocationContext, _ say) error {
 			if guard {
 				return drive.At(ctx).CountModelCall()
@@ -357,7 +357,7 @@ func TestBudgetOfModelSteps(t *testing.T) {
 		var rec *loop.StopRecord
 		s := newStage(t, loopOf(t, "l", 0, func(c *loopagent.Config) {
 			limited(&rec, tt.budget)(c)
-			c.Finalizer = "final"
+			finalizeWith(c, "final")
 		}, model("critic"), repeat(t, "inner", 1, model("editor")), model("final")), true)
 		evs, err := s.send(t, t.Context(), "go")
 		if err != nil {

@@ -61,12 +61,12 @@ func (r *run) fromCache(d *loop.Decision) (*drive.StepResult, bool) {
 
 // setCacheKey computes the key of a step that is about to run, and returns the step's cache policy. The key is empty if
 // the step has no cache or its result must not be kept.
-func (r *run) setCacheKey(d *loop.Decision) *Cache {
+func (r *run) setCacheKey(d *loop.Decision) Cache {
 	c := r.steps.cache
 	c.key, c.pending = "", nil
-	policy := r.cfg.Steps[r.plan.Steps[d.Step].Name].Cache
-	if policy == nil || d.Sample > 0 { // each sample must be a new answer
-		return nil
+	policy, ok := r.cfg.Caches[r.plan.Steps[d.Step].Name]
+	if !ok || d.Sample > 0 { // each sample must be a new answer
+		return policy
 	}
 	if key, err := policy.Key(r.lookup(d)); err == nil {
 		c.key = key

@@ -21,13 +21,13 @@ import (
 func cachedBy(rec **loop.StopRecord, step, key string) func(*loopagent.Config) {
 	return func(c *loopagent.Config) {
 		into(rec)(c)
-		c.Steps = map[string]loopagent.StepPolicy{step: {Cache: &loopagent.Cache{Key: func(lookup func(string) (any, bool)) (string, error) {
+		c.Caches = map[string]loopagent.Cache{step: {Key: func(lookup func(string) (any, bool)) (string, error) {
 			v, ok := lookup(key)
 			if !ok {
 				return "", nil
 			}
 			return fmt.Sprint(v), nil
-		}}}}
+		}}}
 	}
 }
 
@@ -82,9 +82,11 @@ func TestCacheTTL(t *testing.T) {
 		var rec *loop.StopRecord
 		runs := 0
 		mustPlay(t, loopOf(t, "l", 6, func(c *loopagent.Config) {
-			c.DelayBefore = 10 * time.Second
+			c.Rules.DelayBefore = loop.Duration(10 * time.Second)
 			cachedBy(&rec, "check", "user_input")(c)
-			c.Steps["check"].Cache.TTL = 25 * time.Second
+			own := c.Caches["check"]
+			own.TTL = 25 * time.Second
+			c.Caches["check"] = own
 		}, counts(t, "check", &runs)))
 		check(t, "runs", runs, 2)
 		check(t, "hits", rec.CacheHits, 4)
@@ -113,10 +115,8 @@ func TestWhatIsNotCached(t *testing.T) {
 			runs := 0
 			mustPlay(t, loopOf(t, "l", 3, func(c *loopagent.Config) {
 				cachedBy(&rec, "check", "user_input")(c)
-				c.CanExit, c.OnError = []string{"other"}, loop.SkipStep
-				p := c.Steps["check"]
-				p.Timeout = time.Second
-				c.Steps["check"] = p
+				c.Rules.CanExit, c.Rules.OnError = []string{"other"}, loop.SkipStep
+				c.Rules.Steps = []loop.Step{{Name: "check", Timeout: loop.Duration(time.Second)}}
 			}, does(t, "check", func(ctx agent.InvocationContext, say say) error {
 				if runs++; runs == 1 {
 					return act(ctx, say)
@@ -131,9 +131,9 @@ func TestWhatIsNotCached(t *testing.T) {
 	t.Run("key", func(t *testing.T) {
 		runs := 0
 		mustPlay(t, loopOf(t, "l", 3, func(c *loopagent.Config) {
-			c.Steps = map[string]loopagent.StepPolicy{"check": {Cache: &loopagent.Cache{Key: func(func(string) (any, bool)) (string, error) {
+			c.Caches = map[string]loopagent.Cache{"check": {Key: func(func(string) (any, bool)) (string, error) {
 				return "x", errBroken
-			}}}}
+			}}}
 		}, counts(t, "check", &runs)))
 		check(t, "runs", runs, 3)
 	})
@@ -185,7 +185,7 @@ func TestCachedStepUsesNothing(t *testing.T) {
 	var made atomic.Int64
 	mustPlay(t, loopOf(t, "l", 4, func(c *loopagent.Config) {
 		cachedBy(&rec, "a", "user_input")(c)
-		c.Budget = &loop.Budget{Calls: 2}
+		c.Rules.Budget = &loop.Budget{Calls: 2}
 	}, spends(t, "a", 1, &made)))
 	check(t, "calls", made.Load(), int64(1))
 	check(t, "usage", rec.Usage.Calls, int64(1))
@@ -253,7 +253,7 @@ func TestIterationTimeoutBetweenSteps(t *testing.T) {
 			var rec *loop.StopRecord
 			root := loopOf(t, "l", 2, func(c *loopagent.Config) {
 				cachedBy(&rec, "a", "user_input")(c)
-				c.IterationTimeout, c.OnError = 5*time.Second, policy
+				c.Rules.IterationTimeout, c.Rules.OnError = loop.Duration(5*time.Second), policy
 			}, says(t, "a", "x"), says(t, "b", "y"))
 			var got []string
 			var err error
@@ -281,7 +281,7 @@ func TestIterationTimeoutBetweenSteps(t *testing.T) {
 func TestCacheNeedsAKey(t *testing.T) {
 	_, err := loopagent.New(loopagent.Config{
 		AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{says(t, "a", "x")}},
-		Steps:       map[string]loopagent.StepPolicy{"a": {Cache: &loopagent.Cache{}}},
+		Caches:      map[string]loopagent.Cache{"a": {}},
 	})
 	if want := `loop agent "l": the cache of "a" has no Key; set one`; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)

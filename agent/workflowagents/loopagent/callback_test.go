@@ -150,7 +150,7 @@ func TestOnStopComesBeforeTheLastWords(t *testing.T) {
 	var seen int
 	var draft any
 	root := loopOf(t, "refine", 3, func(c *loopagent.Config) {
-		c.Score = &loop.Score{Key: "score"}
+		c.Rules.Score = &loop.Score{Key: "score"}
 		c.OnStop = func(ctx agent.InvocationContext, _ *loop.StopRecord) {
 			seen = ctx.Session().Events().Len()
 			draft, _ = ctx.Session().State().Get("score")
@@ -192,7 +192,7 @@ func TestIterationCallbacksTakeTheLoopsTime(t *testing.T) {
 					start := time.Now()
 					s := newStage(t, loopOf(t, "refine", 3, func(c *loopagent.Config) {
 						into(&rec)(c)
-						c.Timeout, c.IterationTimeout = 20*time.Second, 10*time.Second
+						c.Rules.Timeout, c.Rules.IterationTimeout = loop.Duration(20*time.Second), loop.Duration(10*time.Second)
 						c.BeforeIteration = []loopagent.BeforeIterationCallback{func(ctx agent.Context, _ int) error { return sleeps(ctx, tt.before) }}
 						c.AfterIteration = []loopagent.AfterIterationCallback{func(ctx agent.Context, _ loop.IterationRecord) error { return sleeps(ctx, tt.after) }}
 					}, takes(t, "step", time.Second, time.Second, time.Second)), durable)

@@ -113,7 +113,7 @@ func TestSilentInfiniteLoopEndsSoonAfterCancellation(t *testing.T) {
 // A step that ends without a word because of the cancellation, in the last
 // iteration, does not make the run a success.
 func TestCancelDuringTheLastStep(t *testing.T) {
-	for _, more := range []func(*loopagent.Config){nil, func(c *loopagent.Config) { c.Finalizer = "last" }} {
+	for _, more := range []func(*loopagent.Config){nil, func(c *loopagent.Config) { finalizeWith(c, "last") }} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		root := loopOf(t, "refine", 1, more, says(t, "editor", "x"), does(t, "last", func(agent.InvocationContext, say) error {
 			cancel(errEnough)
@@ -130,7 +130,7 @@ func TestCancelDuringTheLastStep(t *testing.T) {
 // LOOP 17: the finalizer does not run for a cancelled loop.
 func TestNoFinalizerAfterCancellation(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	root := loopOf(t, "refine", 3, func(c *loopagent.Config) { c.Finalizer = "final" },
+	root := loopOf(t, "refine", 3, func(c *loopagent.Config) { finalizeWith(c, "final") },
 		does(t, "editor", func(ctx agent.InvocationContext, _ say) error {
 			cancel(errEnough)
 			return ctx.Err()

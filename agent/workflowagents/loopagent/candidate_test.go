@@ -17,9 +17,9 @@ func TestAnswerIsTheCandidate(t *testing.T) {
 	writer := func() agent.Agent {
 		return turns(t, "writer", sets("draft 1", "draft", "draft 1"), sets("draft 2", "draft", "draft 2"))
 	}
-	score := func(c *loopagent.Config) { c.Score = &loop.Score{Key: "review", Target: new(8.0)} }
+	score := func(c *loopagent.Config) { c.Rules.Score = &loop.Score{Key: "review", Target: new(8.0)} }
 	leaver := func(name string) func(*loopagent.Config) {
-		return func(c *loopagent.Config) { c.CanExit = []string{name} }
+		return func(c *loopagent.Config) { c.Rules.CanExit = []string{name} }
 	}
 	for name, tt := range map[string]struct {
 		more func(*loopagent.Config)
@@ -28,9 +28,9 @@ func TestAnswerIsTheCandidate(t *testing.T) {
 	}{
 		"a critic who scores": {score,
 			[]agent.Agent{writer(), turns(t, "critic", sets("too long: 5", "review", 5), sets("good: 9", "review", 9))}, "draft 2"},
-		"a critic who comes first": {func(c *loopagent.Config) { c.Score = &loop.Score{Key: "review"} },
+		"a critic who comes first": {func(c *loopagent.Config) { c.Rules.Score = &loop.Score{Key: "review"} },
 			[]agent.Agent{turns(t, "critic", sets("nothing yet: 1", "review", 1), sets("good: 9", "review", 9)), writer()}, "draft 2"},
-		"a step that sets a flag": {func(c *loopagent.Config) { c.StopWhen = &loop.Condition{Expr: "state.approved"} },
+		"a step that sets a flag": {func(c *loopagent.Config) { c.Rules.StopWhen = &loop.Condition{Expr: "state.approved"} },
 			[]agent.Agent{writer(), turns(t, "critic", sets("too long", "approved", false), sets("good", "approved", true))}, "draft 2"},
 		"a critic who leaves": {leaver("critic"),
 			[]agent.Agent{writer(), turns(t, "critic", sets("too long", "review", "too long"), exits("good"))}, "draft 2"},
@@ -54,7 +54,7 @@ func TestAnswerIsTheCandidate(t *testing.T) {
 		}, "the text"},
 		"a judge alone": {score, []agent.Agent{turns(t, "w", sets("a: 5", "review", 5), sets("b: 9", "review", 9))}, "b: 9"},
 		"a key":         {func(c *loopagent.Config) { score(c); c.Result = "plan" }, []agent.Agent{turns(t, "planner", sets("thinking", "plan", "the plan")), writer(), turns(t, "critic", sets("9", "review", 9))}, "the plan"},
-		"a key of the best": {func(c *loopagent.Config) { c.Score, c.Result = &loop.Score{Key: "review"}, "draft" },
+		"a key of the best": {func(c *loopagent.Config) { c.Rules.Score, c.Result = &loop.Score{Key: "review"}, "draft" },
 			[]agent.Agent{writer(), turns(t, "critic", sets("9", "review", 9), sets("5", "review", 5))}, "draft 1"},
 		"a key with JSON": {func(c *loopagent.Config) { c.Result = "list" }, []agent.Agent{turns(t, "w", sets("done", "list", []any{"a", 1}))}, `["a",1]`},
 		"a key of the iteration that was left": {func(c *loopagent.Config) { c.Result = "draft" },
@@ -90,7 +90,7 @@ func TestBestOnExit(t *testing.T) {
 		var rec *loop.StopRecord
 		root := loopOf(t, "l", 0, func(c *loopagent.Config) {
 			scored(&rec, loop.Score{})(c)
-			c.OutputKey, c.BestOnExit, c.OnRegression = "answer", best, loop.RollbackOnWorse
+			c.OutputKey, c.Rules.BestOnExit, c.Rules.OnRegression = "answer", best, loop.RollbackOnWorse
 		}, turns(t, "w", sets("draft 1", "draft", "draft 1"), sets("draft 2", "draft", "draft 2")),
 			turns(t, "critic", sets("", "score", 9), sets("", "score", 5)), turns(t, "lead", nil, exits("enough")))
 		s := newStage(t, root, false)
@@ -106,11 +106,11 @@ func TestBestOnExit(t *testing.T) {
 // LOOP 16, D21: a run in which nothing has worked is no success.
 func TestNoIterationSucceeded(t *testing.T) {
 	for name, more := range map[string]func(*loopagent.Config){
-		"skip_step":      func(c *loopagent.Config) { c.OnError = loop.SkipStep },
-		"next_iteration": func(c *loopagent.Config) { c.OnError = loop.NextIteration },
+		"skip_step":      func(c *loopagent.Config) { c.Rules.OnError = loop.SkipStep },
+		"next_iteration": func(c *loopagent.Config) { c.Rules.OnError = loop.NextIteration },
 	} {
 		var rec *loop.StopRecord
-		root := loopOf(t, "l", 2, func(c *loopagent.Config) { more(c); into(&rec)(c); c.Finalizer = "final" },
+		root := loopOf(t, "l", 2, func(c *loopagent.Config) { more(c); into(&rec)(c); finalizeWith(c, "final") },
 			fails(t, "w", errBroken, errBroken, errBroken), says(t, "final", "the end"))
 		evs, err := play(t, root)
 		if !errors.Is(err, errBroken) || len(evs) > 0 || rec.Reason != loop.ReasonError {
@@ -134,16 +134,16 @@ func TestFinalizerSeesTheBestThatFits(t *testing.T) {
 		reviews []map[string]any
 		want    string
 	}{
-		"a condition": {func(c *loopagent.Config) { c.StopWhen = &loop.Condition{Expr: "state.review.tests"} },
+		"a condition": {func(c *loopagent.Config) { c.Rules.StopWhen = &loop.Condition{Expr: "state.review.tests"} },
 			[]map[string]any{verdict(9, false), verdict(7, true)}, "best.draft=draft 2 best.score=7"},
 		"a condition, the best of two": {func(c *loopagent.Config) {
-			c.StopWhen, c.OnRegression = &loop.Condition{Expr: "state.review.tests", For: 2}, loop.KeepBest // else the worse one is undone
+			c.Rules.StopWhen, c.Rules.OnRegression = &loop.Condition{Expr: "state.review.tests", For: 2}, loop.KeepBest // else the worse one is undone
 		}, []map[string]any{verdict(9, false), verdict(7, true), verdict(6, true)}, "best.draft=draft 2 best.score=7"},
 		"a condition within an iteration": {func(c *loopagent.Config) {
-			c.StopWhen, c.StopCheck = &loop.Condition{Expr: "state.review.tests"}, loop.EachStep
+			c.Rules.StopWhen, c.Rules.StopCheck = &loop.Condition{Expr: "state.review.tests"}, loop.EachStep
 		}, []map[string]any{verdict(9, false), verdict(7, true)}, "best.draft=draft 2"},
 		"a target": {func(c *loopagent.Config) {
-			c.Score.Target, c.Score.Dimensions, c.Score.DimensionTarget = new(7.0), []string{"depth"}, new(7.0)
+			c.Rules.Score.Target, c.Rules.Score.Dimensions, c.Rules.Score.DimensionTarget = new(7.0), []string{"depth"}, new(7.0)
 		}, []map[string]any{{"score": 9, "depth": 6}, verdict(8, true)}, "best.draft=draft 2 best.score=8"},
 		"a limit": {nil, []map[string]any{verdict(9, false), verdict(7, true), verdict(8, true)}, "best.draft=draft 1 best.score=9"},
 	} {
@@ -153,7 +153,8 @@ func TestFinalizerSeesTheBestThatFits(t *testing.T) {
 				reviews = append(reviews, sets("", "review", r))
 			}
 			root := loopOf(t, "l", 3, func(c *loopagent.Config) {
-				c.Score, c.KeepStates, c.Finalizer, c.OnRegression = &loop.Score{Key: "review"}, true, "final", policy
+				finalizeWith(c, "final")
+				c.Rules.Score, c.KeepStates, c.Rules.OnRegression = &loop.Score{Key: "review"}, true, policy
 				if tt.more != nil {
 					tt.more(c)
 				}

@@ -55,7 +55,7 @@ func TestNoProgress(t *testing.T) {
 			var rec *loop.StopRecord
 			mustPlay(t, loopOf(t, "l", 8, func(c *loopagent.Config) {
 				into(&rec)(c)
-				c.NoProgress = &tt.rule
+				c.Rules.NoProgress = &tt.rule
 			}, tt.w(t), says(t, "log", "as always")))
 			check(t, "iterations", rec.Iterations, tt.ran)
 			if tt.detail != "" {
@@ -102,7 +102,7 @@ func TestWhatIsNoProgress(t *testing.T) {
 			var rec *loop.StopRecord
 			s := newStage(t, loopOf(t, "l", 9, func(c *loopagent.Config) {
 				again(&rec, "w", 2)(c)
-				c.NoProgress = &loop.NoProgress{}
+				c.Rules.NoProgress = &loop.NoProgress{}
 			}, w(t)), durable)
 			if _, err := s.send(t, t.Context(), "go"); err != nil {
 				t.Fatal(err)
@@ -120,7 +120,7 @@ func TestFailedIterationIsNoCircle(t *testing.T) {
 		var rec *loop.StopRecord
 		mustPlay(t, loopOf(t, "l", 6, func(c *loopagent.Config) {
 			into(&rec)(c)
-			c.OnError, c.NoProgress = policy, &loop.NoProgress{Repeats: 2}
+			c.Rules.OnError, c.Rules.NoProgress = policy, &loop.NoProgress{Repeats: 2}
 		}, fails(t, "w", errBroken, errBroken, errBroken, errBroken, errBroken), says(t, "log", "x")))
 		check(t, "reason", rec.Reason, loop.ReasonMaxIterations)
 	}
@@ -131,7 +131,7 @@ func TestSavedFileIsProgress(t *testing.T) {
 	var rec *loop.StopRecord
 	mustPlay(t, loopOf(t, "l", 5, func(c *loopagent.Config) {
 		into(&rec)(c)
-		c.NoProgress = &loop.NoProgress{}
+		c.Rules.NoProgress = &loop.NoProgress{}
 	}, does(t, "w", func(_ agent.InvocationContext, say say) error {
 		ev := words("saved")
 		ev.Actions.ArtifactDelta = map[string]int64{"report.txt": 1}
@@ -165,7 +165,7 @@ func TestNoProgressOfReports(t *testing.T) {
 		var rec *loop.StopRecord
 		mustPlay(t, loopOf(t, "l", 5, func(c *loopagent.Config) {
 			into(&rec)(c)
-			c.NoProgress = new(loop.NoProgress)
+			c.Rules.NoProgress = new(loop.NoProgress)
 		}, tt.w))
 		check(t, "iterations", rec.Iterations, tt.ran)
 	}

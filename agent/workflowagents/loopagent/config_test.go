@@ -3,6 +3,7 @@
 package loopagent_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -15,7 +16,7 @@ func TestOrder(t *testing.T) {
 	ordered := func(order ...string) (agent.Agent, error) {
 		return loopagent.New(loopagent.Config{
 			AgentConfig:   agent.Config{Name: "l", SubAgents: []agent.Agent{says(t, "critic", "1"), says(t, "final", "3"), says(t, "editor", "2")}},
-			MaxIterations: 1, Order: order, Finalizer: "final",
+			MaxIterations: 1, Rules: loop.Plan{Order: order, Steps: []loop.Step{{Name: "final", Finalizer: true}}},
 		})
 	}
 	check(t, "events", mustPlay(t, must(t)(ordered("editor", "critic"))), []string{"editor: 2", "critic: 1", "final: 3"})
@@ -43,12 +44,12 @@ func TestNewRefusesLoopsThatCannotRun(t *testing.T) {
 		want string
 	}{
 		{loopagent.Config{AgentConfig: agent.Config{Name: "l"}}, `loop agent "l": the loop has no steps`},
-		{loopagent.Config{AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{says(t, "a", "x")}}, Finalizer: "a"},
+		{loopagent.Config{AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{says(t, "a", "x")}}, Rules: loop.Plan{Steps: []loop.Step{{Name: "a", Finalizer: true}}}},
 			`loop agent "l": the loop has no steps besides its finalizer "a"`},
 		{loopagent.Config{AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{says(t, "a", "x"), says(t, "a", "y")}}},
 			`loop agent "l": two steps are called "a"`},
 		{loopagent.Config{AgentConfig: agent.Config{SubAgents: []agent.Agent{says(t, "a", "x")}}}, `agent has no name; give it one`},
-		{loopagent.Config{AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{says(t, "a", "x")}}, OnError: "retry"},
+		{loopagent.Config{AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{says(t, "a", "x")}}, Rules: loop.Plan{OnError: "retry"}},
 			`loop agent "l": on_error is "retry" (use "stop", "skip_step" or "next_iteration")`},
 	} {
 		if _, err := loopagent.New(tt.cfg); err == nil || err.Error() != tt.want {
@@ -62,29 +63,28 @@ func TestConfigIsCopied(t *testing.T) {
 	subs := []agent.Agent{says(t, "a", "x"), says(t, "b", "y")}
 	order := []string{"b", "a"}
 	can := []string{"a"}
-	on := map[string]loopagent.StepPolicy{"a": {OnError: loop.SkipStep}}
+	on := []loop.Step{{Name: "a", OnError: loop.SkipStep}}
 	root := must(t)(loopagent.New(loopagent.Config{
 		AgentConfig: agent.Config{Name: "l", SubAgents: subs}, MaxIterations: 1,
-		Order: order, CanExit: can, Steps: on,
+		Rules: loop.Plan{Order: order, CanExit: can, Steps: on},
 	}))
 	subs[0], order[0], can[0] = says(t, "c", "z"), "c", "c"
-	delete(on, "a")
+	on[0].OnError = loop.StopOnError
 	check(t, "events", mustPlay(t, root), []string{"b: y", "a: x", "l: y"}) // a alone may leave: it judges
 	cfg := root.(*loopagent.Agent).Config()
-	check(t, "order", cfg.Order, []string{"b", "a"})
-	check(t, "can exit", cfg.CanExit, []string{"a"})
-	check(t, "policies", len(cfg.Steps), 1)
+	check(t, "order", cfg.Rules.Order, []string{"b", "a"})
+	check(t, "can exit", cfg.Rules.CanExit, []string{"a"})
+	check(t, "steps", cfg.Rules.Steps, []loop.Step{{Name: "a", OnError: loop.SkipStep}})
 }
 
 // A8: a list that names nobody's name is an error.
 func TestNewRefusesNamesThatNobodyHas(t *testing.T) {
 	_, err := loopagent.New(loopagent.Config{
 		AgentConfig: agent.Config{Name: "refine", SubAgents: []agent.Agent{says(t, "critic", "x")}},
-		CanExit:     []string{"critik"}, Finalizer: "final", Steps: map[string]loopagent.StepPolicy{"x": {}, "a": {}},
+		Rules:       loop.Plan{CanExit: []string{"critik"}, Steps: []loop.Step{{Name: "x"}, {Name: "final", Finalizer: true}}},
 	})
-	want := `loop agent "refine": finalizer "final" is not one of the sub-agents; correct its name
-policy for step "a", which is not one of the sub-agents; correct its name
-policy for step "x", which is not one of the sub-agents; correct its name
+	want := `loop agent "refine": Rules.Steps names "x", which is not one of the sub-agents; correct its name
+Rules.Steps names "final", which is not one of the sub-agents; correct its name
 CanExit names "critik", which is not in the loop; correct the name`
 	if err == nil || err.Error() != want {
 		t.Errorf("error:\n%v\nwant:\n%s", err, want)
@@ -99,7 +99,7 @@ func TestLoopFollowsAPlan(t *testing.T) {
 		Steps: []loop.Step{{Name: "a"}, {Name: "b", OnError: loop.SkipStep}, {Name: "c", Finalizer: true}},
 	}
 	base := agent.Config{Name: "l", SubAgents: []agent.Agent{says(t, "a", "1"), says(t, "b", "2"), says(t, "c", "3")}}
-	l := must(t)(loopagent.New(loopagent.Config{AgentConfig: base, Plan: p}))
+	l := must(t)(loopagent.New(loopagent.Config{AgentConfig: base, Rules: *p}))
 	p.MaxIterations, p.Order[0] = 5, "a"
 	check(t, "events", mustPlay(t, l), []string{"b: 2", "a: 1", "b: 2", "a: 1", "c: 3"})
 	if got := l.(*loopagent.Agent).Plan(); got.Name != "l" || got.Steps[1].OnError != loop.SkipStep {
@@ -107,27 +107,39 @@ func TestLoopFollowsAPlan(t *testing.T) {
 	}
 }
 
-// A plan is the only place of the rules, and its steps are the sub-agents.
-func TestNewRefusesAPlanForOtherAgents(t *testing.T) {
+// The rules fit the sub-agents, and no limit is given twice.
+func TestNewRefusesRulesForOtherAgents(t *testing.T) {
 	base := agent.Config{Name: "l", SubAgents: []agent.Agent{says(t, "a", "1"), says(t, "b", "2")}}
-	steps := []loop.Step{{Name: "a"}, {Name: "b"}}
-	const twice = `loop agent "l": the rules are both in Plan and in other fields; use one of the two`
-	const others = `loop agent "l": the steps of Plan are not the sub-agents; give them the same names in the same order`
 	for _, tt := range []struct {
 		cfg  loopagent.Config
 		want string
 	}{
-		{loopagent.Config{Plan: &loop.Plan{Steps: steps}, MaxIterations: 2}, twice},
-		{loopagent.Config{Plan: &loop.Plan{Steps: steps}, CanExit: []string{}}, twice},
-		{loopagent.Config{Plan: &loop.Plan{Steps: steps}, Finalizer: "b"}, twice},
-		{loopagent.Config{Plan: &loop.Plan{Steps: steps}, Steps: map[string]loopagent.StepPolicy{"a": {Timeout: 1}}}, twice},
-		{loopagent.Config{Plan: &loop.Plan{Steps: steps[:1]}}, others},
-		{loopagent.Config{Plan: &loop.Plan{Steps: []loop.Step{{Name: "b"}, {Name: "a"}}}}, others},
-		{loopagent.Config{Plan: &loop.Plan{Steps: steps, CanExit: []string{"c"}}}, `loop agent "l": CanExit names "c", which is not in the loop; correct the name`},
+		{loopagent.Config{MaxIterations: 3, Rules: loop.Plan{MaxIterations: 3}}, ""},
+		{loopagent.Config{MaxIterations: 5, Rules: loop.Plan{MaxIterations: 3}}, "MaxIterations is 5 and Rules.MaxIterations is 3; set one of them"},
+		{loopagent.Config{Rules: loop.Plan{Steps: []loop.Step{{Name: "b"}}}}, ""},
+		{loopagent.Config{Rules: loop.Plan{Steps: []loop.Step{{Name: "b"}, {Name: "a"}}}},
+			`Rules.Steps has "a" after "b", unlike the sub-agents; use their order, and Rules.Order for another one`},
+		{loopagent.Config{Rules: loop.Plan{Steps: []loop.Step{{Name: "a"}, {Name: "a"}}}}, `Rules.Steps names "a" twice; give its rules once`},
+		{loopagent.Config{Rules: loop.Plan{Steps: []loop.Step{{Name: "c"}}}}, `Rules.Steps names "c", which is not one of the sub-agents; correct its name`},
+		{loopagent.Config{Caches: map[string]loopagent.Cache{"c": {}}}, "Caches names \"c\", which is not one of the sub-agents; correct its name\n" +
+			`the cache of "c" has no Key; set one`},
+		{loopagent.Config{Rules: loop.Plan{CanExit: []string{"c"}}}, `CanExit names "c", which is not in the loop; correct the name`},
 	} {
 		tt.cfg.AgentConfig = base
-		if _, err := loopagent.New(tt.cfg); err == nil || err.Error() != tt.want {
+		_, err := loopagent.New(tt.cfg)
+		if got := fmt.Sprint(err); tt.want == "" && err != nil || tt.want != "" && got != `loop agent "l": `+tt.want {
 			t.Errorf("error %v, want %s", err, tt.want)
 		}
+	}
+}
+
+// Both names of the limit of iterations have the same effect.
+func TestMaxIterationsInTheRules(t *testing.T) {
+	base := agent.Config{Name: "l", SubAgents: []agent.Agent{says(t, "a", "x")}}
+	for _, cfg := range []loopagent.Config{{MaxIterations: 2}, {Rules: loop.Plan{MaxIterations: 2}}} {
+		cfg.AgentConfig = base
+		l := must(t)(loopagent.New(cfg))
+		check(t, "events", mustPlay(t, l), []string{"a: x", "a: x"})
+		check(t, "limit", l.(*loopagent.Agent).Plan().MaxIterations, 2)
 	}
 }

@@ -32,8 +32,11 @@ func TestDelays(t *testing.T) {
 		start := time.Now()
 		root := loopOf(t, "l", 2, func(c *loopagent.Config) {
 			into(&rec)(c)
-			c.DelayBefore, c.DelayAfter = 1000*time.Second, 2000*time.Second
-			c.Steps = map[string]loopagent.StepPolicy{"a": {DelayBefore: 10 * time.Second, DelayAfter: 20 * time.Second}, "b": {DelayAfter: 300 * time.Second}}
+			c.Rules.DelayBefore, c.Rules.DelayAfter = loop.Duration(1000*time.Second), loop.Duration(2000*time.Second)
+			c.Rules.Steps = []loop.Step{
+				{Name: "a", DelayBefore: loop.Duration(10 * time.Second), DelayAfter: loop.Duration(20 * time.Second)},
+				{Name: "b", DelayAfter: loop.Duration(300 * time.Second)},
+			}
 		}, clock(t, "a", &at, &start, time.Second), clock(t, "b", &at, &start, time.Second))
 		mustPlay(t, root)
 		check(t, "times", at, []string{
@@ -50,12 +53,16 @@ func TestDelays(t *testing.T) {
 // T20: a cancellation during a delay ends it at once.
 func TestCancelDuringADelay(t *testing.T) {
 	for _, more := range []func(*loopagent.Config){
-		func(c *loopagent.Config) { c.DelayBefore = time.Hour },
-		func(c *loopagent.Config) { c.DelayAfter = time.Hour },
-		func(c *loopagent.Config) { c.Steps = map[string]loopagent.StepPolicy{"b": {DelayBefore: time.Hour}} },
-		func(c *loopagent.Config) { c.Steps = map[string]loopagent.StepPolicy{"a": {DelayAfter: time.Hour}} },
+		func(c *loopagent.Config) { c.Rules.DelayBefore = loop.Duration(time.Hour) },
+		func(c *loopagent.Config) { c.Rules.DelayAfter = loop.Duration(time.Hour) },
 		func(c *loopagent.Config) {
-			c.Steps = map[string]loopagent.StepPolicy{"fail": {Retry: &loop.Retry{Attempts: 2, Backoff: loop.Duration(time.Hour)}}}
+			c.Rules.Steps = []loop.Step{{Name: "b", DelayBefore: loop.Duration(time.Hour)}}
+		},
+		func(c *loopagent.Config) {
+			c.Rules.Steps = []loop.Step{{Name: "a", DelayAfter: loop.Duration(time.Hour)}}
+		},
+		func(c *loopagent.Config) {
+			c.Rules.Steps = []loop.Step{{Name: "fail", Retry: &loop.Retry{Attempts: 2, Backoff: loop.Duration(time.Hour)}}}
 		},
 	} {
 		for _, durable := range []bool{false, true} {
@@ -66,7 +73,7 @@ func TestCancelDuringADelay(t *testing.T) {
 				start := time.Now()
 				s := newStage(t, loopOf(t, "l", 2, func(c *loopagent.Config) {
 					into(&rec)(c)
-					c.OnError = loop.SkipStep
+					c.Rules.OnError = loop.SkipStep
 					more(c)
 				}, says(t, "a"), says(t, "b"), fails(t, "fail", errBroken, errBroken, errBroken, errBroken)), durable)
 				evs, err := s.send(t, ctx, "go")
@@ -89,7 +96,7 @@ func TestDelaysCountAgainstTimeouts(t *testing.T) {
 		start := time.Now()
 		mustPlay(t, loopOf(t, "l", 0, func(c *loopagent.Config) {
 			into(&rec)(c)
-			c.Timeout, c.DelayBefore = 25*time.Second, 10*time.Second
+			c.Rules.Timeout, c.Rules.DelayBefore = loop.Duration(25*time.Second), loop.Duration(10*time.Second)
 		}, takes(t, "a", time.Second, time.Second, time.Second)))
 		check(t, "took", time.Since(start), 25*time.Second)
 		check(t, "reason", rec.Reason, loop.ReasonTimeout)
@@ -99,8 +106,8 @@ func TestDelaysCountAgainstTimeouts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		check(t, "events", mustPlay(t, loopOf(t, "l", 2, func(c *loopagent.Config) {
-			c.IterationTimeout = 10 * time.Second
-			c.Steps = map[string]loopagent.StepPolicy{"a": {DelayBefore: 8 * time.Second, Timeout: 5 * time.Second}}
+			c.Rules.IterationTimeout = loop.Duration(10 * time.Second)
+			c.Rules.Steps = []loop.Step{{Name: "a", DelayBefore: loop.Duration(8 * time.Second), Timeout: loop.Duration(5 * time.Second)}}
 		}, takes(t, "a", 4*time.Second, time.Second), says(t, "b", "x"))), []string{"a: done", "b: x"})
 		check(t, "took", time.Since(start), 19*time.Second)
 	})
@@ -112,7 +119,8 @@ func TestNoDelayBeforeTheFinalizer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		root := loopOf(t, "l", 1, func(c *loopagent.Config) {
-			c.DelayAfter, c.Finalizer = time.Hour, "final"
+			finalizeWith(c, "final")
+			c.Rules.DelayAfter = loop.Duration(time.Hour)
 		}, says(t, "a", "x"), says(t, "final", "the end"))
 		check(t, "events", mustPlay(t, root), []string{"a: x", "final: the end"})
 		check(t, "took", time.Since(start), time.Duration(0))

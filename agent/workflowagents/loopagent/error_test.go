@@ -81,16 +81,16 @@ func TestErrorPolicies(t *testing.T) {
 		more func(*loopagent.Config)
 		want []string
 	}{
-		{"skip_step", func(c *loopagent.Config) { c.OnError = loop.SkipStep },
+		{"skip_step", func(c *loopagent.Config) { c.Rules.OnError = loop.SkipStep },
 			[]string{"critic: x", "printer: y", "critic: x", "editor: fine", "printer: y"}},
-		{"next_iteration", func(c *loopagent.Config) { c.OnError = loop.NextIteration },
+		{"next_iteration", func(c *loopagent.Config) { c.Rules.OnError = loop.NextIteration },
 			[]string{"critic: x", "critic: x", "editor: fine", "printer: y"}},
 		{"step overrides loop", func(c *loopagent.Config) {
-			c.Steps = map[string]loopagent.StepPolicy{"editor": {OnError: loop.SkipStep}}
+			c.Rules.Steps = []loop.Step{{Name: "editor", OnError: loop.SkipStep}}
 		}, append(one, "critic: x", "editor: fine", "printer: y")},
 		{"step is stricter than loop", func(c *loopagent.Config) {
-			c.OnError = loop.SkipStep
-			c.Steps = map[string]loopagent.StepPolicy{"editor": {OnError: loop.StopOnError}}
+			c.Rules.OnError = loop.SkipStep
+			c.Rules.Steps = []loop.Step{{Name: "editor", OnError: loop.StopOnError}}
 		}, []string{"critic: x"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestErrorPolicies(t *testing.T) {
 func TestExitBeforeAToleratedFailure(t *testing.T) {
 	var rec *loop.StopRecord
 	root := loopOf(t, "refine", 9, func(c *loopagent.Config) {
-		c.OnError = loop.SkipStep
+		c.Rules.OnError = loop.SkipStep
 		into(&rec)(c)
 	}, does(t, "judge", func(_ agent.InvocationContext, say say) error {
 		say(exits("good"))
@@ -124,7 +124,7 @@ func TestExitBeforeAToleratedFailure(t *testing.T) {
 func TestConsecutiveFailuresOpenTheCircuit(t *testing.T) {
 	var rec *loop.StopRecord
 	root := loopOf(t, "poll", 0, func(c *loopagent.Config) {
-		c.OnError, c.MaxConsecutiveFailures = loop.SkipStep, 3
+		c.Rules.OnError, c.Rules.MaxConsecutiveFailures = loop.SkipStep, 3
 		into(&rec)(c)
 	}, fails(t, "probe", errBroken, errBroken, nil, errBroken, errBroken, errBroken, nil))
 	evs, err := play(t, root)
@@ -139,7 +139,7 @@ func TestConsecutiveFailuresOpenTheCircuit(t *testing.T) {
 
 // Two steps that fail by turns with a success between never open it.
 func TestASuccessClosesTheCircuit(t *testing.T) {
-	root := loopOf(t, "poll", 3, func(c *loopagent.Config) { c.OnError, c.MaxConsecutiveFailures = loop.SkipStep, 2 },
+	root := loopOf(t, "poll", 3, func(c *loopagent.Config) { c.Rules.OnError, c.Rules.MaxConsecutiveFailures = loop.SkipStep, 2 },
 		fails(t, "probe", errBroken, errBroken, errBroken), says(t, "log", "x"))
 	check(t, "events", mustPlay(t, root), []string{"log: x", "log: x", "log: x"})
 }
@@ -158,7 +158,7 @@ func TestPanicIsAnError(t *testing.T) {
 	check(t, "detail", rec.Detail, `editor: panic: agent "editor" (refine[1]/editor): panic: oh`)
 	check(t, "result", rec.Result, loop.Result{Source: loop.FromPartial, Iteration: 1})
 
-	tolerant := loopOf(t, "refine", 2, func(c *loopagent.Config) { c.OnError = loop.NextIteration },
+	tolerant := loopOf(t, "refine", 2, func(c *loopagent.Config) { c.Rules.OnError = loop.NextIteration },
 		does(t, "editor", func(agent.InvocationContext, say) error { panic("oh") }))
 	_, err = play(t, tolerant) // nothing has worked: LOOP 16
 	if _, ok = errors.AsType[*agent.PanicError](err); !ok || !strings.HasPrefix(err.Error(), "No iteration succeeded; the last failure: ") {
@@ -194,7 +194,7 @@ func TestAgentThatYieldsNothingAtAll(t *testing.T) {
 
 // G5: a failing inner loop is a failing step of the outer one.
 func TestFailedInnerLoopIsAFailedStep(t *testing.T) {
-	root := loopOf(t, "outer", 2, func(c *loopagent.Config) { c.OnError = loop.SkipStep },
+	root := loopOf(t, "outer", 2, func(c *loopagent.Config) { c.Rules.OnError = loop.SkipStep },
 		repeat(t, "inner", 2, fails(t, "probe", errBroken)), says(t, "log", "x"))
 	check(t, "events", mustPlay(t, root), []string{"log: x", "probe: fine", "probe: fine", "log: x"})
 }

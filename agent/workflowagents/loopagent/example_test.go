@@ -80,7 +80,7 @@ func Example_exit() {
 	editor := step("editor", func(int) *session.Event { return words("cut") })
 	tell(loopagent.New(loopagent.Config{
 		AgentConfig: agent.Config{Name: "refine", SubAgents: []agent.Agent{critic, editor}},
-		CanExit:     []string{"critic"},
+		Rules:       loop.Plan{CanExit: []string{"critic"}},
 		OnStop: func(_ agent.InvocationContext, r *loop.StopRecord) {
 			fmt.Printf("(%s by %s: %s)\n", r.Reason, r.By, r.Detail)
 		},
@@ -103,7 +103,7 @@ func Example_score() {
 	tell(loopagent.New(loopagent.Config{
 		AgentConfig:   agent.Config{Name: "refine", SubAgents: []agent.Agent{writer}},
 		MaxIterations: 9,
-		Score:         &loop.Score{Key: "score", MinDeltaPercent: new(5.0)},
+		Rules:         loop.Plan{Score: &loop.Score{Key: "score", MinDeltaPercent: new(5.0)}},
 		AfterIteration: []loopagent.AfterIterationCallback{func(_ agent.Context, it loop.IterationRecord) error {
 			fmt.Println(it)
 			return nil
@@ -128,7 +128,7 @@ func Example_finalizer() {
 	tell(loopagent.New(loopagent.Config{
 		AgentConfig:   agent.Config{Name: "refine", SubAgents: []agent.Agent{editor, printer}},
 		MaxIterations: 2,
-		Finalizer:     "printer",
+		Rules:         loop.Plan{Steps: []loop.Step{{Name: "printer", Finalizer: true}}},
 	}))
 	// Output:
 	// editor: draft 1

@@ -18,7 +18,7 @@ import (
 // canExit also keeps the loop's stop record.
 func canExit(rec **loop.StopRecord, names ...string) func(*loopagent.Config) {
 	return func(c *loopagent.Config) {
-		c.CanExit = append([]string{}, names...)
+		c.Rules.CanExit = append([]string{}, names...)
 		into(rec)(c)
 	}
 }
@@ -146,8 +146,8 @@ func TestFirstOfSeveralExitsCounts(t *testing.T) {
 func TestFinalizerMayNotExit(t *testing.T) {
 	var inner, outer *loop.StopRecord
 	root := loopOf(t, "outer", 2, into(&outer), loopOf(t, "refine", 1, func(c *loopagent.Config) {
-		c.Finalizer = "closing"
-		c.CanExit = []string{"closing", "critic"}
+		finalizeWith(c, "closing")
+		c.Rules.CanExit = []string{"closing", "critic"}
 		into(&inner)(c)
 	}, says(t, "critic", "x"), sequence(t, "closing", turns(t, "final", exitsBy(session.Exit{Scope: session.ScopeAll})), says(t, "end", "the end"))))
 	evs, err := play(t, root)
@@ -164,7 +164,7 @@ func TestFinalizerMayNotExit(t *testing.T) {
 
 // A loop in the finalizer has exits of its own.
 func TestLoopInsideTheFinalizerCanExit(t *testing.T) {
-	root := loopOf(t, "refine", 1, func(c *loopagent.Config) { c.Finalizer = "polish" },
+	root := loopOf(t, "refine", 1, func(c *loopagent.Config) { finalizeWith(c, "polish") },
 		says(t, "critic", "x"),
 		repeat(t, "polish", 0, turns(t, "final", words("so"), exits("shiny"))))
 	evs, err := play(t, root)

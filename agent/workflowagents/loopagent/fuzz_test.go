@@ -126,15 +126,15 @@ func (g *grower) loop(depth int) agent.Agent {
 	return loopOf(g.t, name, uint(l.most), func(c *loopagent.Config) {
 		if g.rnd.IntN(3) == 0 {
 			g.rnd.Shuffle(len(l.order), func(i, j int) { l.order[i], l.order[j] = l.order[j], l.order[i] })
-			c.Order = l.order
+			c.Rules.Order = l.order
 		}
 		if g.rnd.IntN(4) == 0 {
-			c.CanExit = l.order[:1]
+			c.Rules.CanExit = l.order[:1]
 		}
-		c.OnError = []loop.ErrorPolicy{"", loop.SkipStep, loop.NextIteration}[g.rnd.IntN(3)]
+		c.Rules.OnError = []loop.ErrorPolicy{"", loop.SkipStep, loop.NextIteration}[g.rnd.IntN(3)]
 		c.Propagate = g.rnd.IntN(5) == 0
 		if g.rnd.IntN(3) == 0 {
-			c.Score = &loop.Score{Key: "score", Target: new(9.0)}
+			c.Rules.Score = &loop.Score{Key: "score", Target: new(9.0)}
 		}
 		if g.rnd.IntN(3) == 0 {
 			c.OutputKey = name

@@ -59,7 +59,7 @@ func TestHistory(t *testing.T) {
 	var seen []string
 	root := loopOf(t, "l", 4, func(c *loopagent.Config) {
 		scored(new(*loop.StopRecord), loop.Score{Judge: &loop.Judge{Step: "judge"}})(c)
-		c.OnRegression = loop.RollbackOnWorse
+		c.Rules.OnRegression = loop.RollbackOnWorse
 	}, turns(t, "writer", words("one"), words("two"), words("three")), verdicts(t, 5, 7, 6), reads(t, "reader", func(l *drive.Loop) {
 		if seen = past(l.History); len(seen) != l.Iteration-1 {
 			t.Errorf("iteration %d remembers %q", l.Iteration, seen)
@@ -81,8 +81,8 @@ func TestHistory(t *testing.T) {
 func TestHistoryOfFailures(t *testing.T) {
 	var seen []string
 	root := loopOf(t, "l", 2, func(c *loopagent.Config) {
-		c.Steps = map[string]loopagent.StepPolicy{"flaky": {Retry: &loop.Retry{Attempts: 2}}}
-		c.OnError = loop.NextIteration
+		c.Rules.Steps = []loop.Step{{Name: "flaky", Retry: &loop.Retry{Attempts: 2}}}
+		c.Rules.OnError = loop.NextIteration
 	}, reads(t, "reader", func(l *drive.Loop) { seen = past(l.History) }),
 		sequence(t, "flaky", says(t, "first", "x"), fails(t, "second", errors.New("no"))), fails(t, "third", errors.New("no")))
 	if _, err := play(t, root); err != nil {

@@ -133,7 +133,7 @@ func TestRetryOfASample(t *testing.T) {
 	n := 0
 	evs, err := play(t, loopOf(t, "l", 1, func(c *loopagent.Config) {
 		judged(&rec, 2, loop.Score{})(c)
-		c.Steps = map[string]loopagent.StepPolicy{"judge": {Retry: &loop.Retry{Attempts: 2}}}
+		c.Rules.Steps = []loop.Step{{Name: "judge", Retry: &loop.Retry{Attempts: 2}}}
 	}, says(t, "writer", "x"), does(t, "judge", func(_ agent.InvocationContext, say say) error {
 		n++
 		say(sets(fmt.Sprint(n), "score", float64(n)))

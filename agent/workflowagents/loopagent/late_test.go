@@ -116,8 +116,8 @@ func TestDeafIterationCallback(t *testing.T) {
 				}
 				root := loopOf(t, "l", 3, func(c *loopagent.Config) {
 					into(&rec)(c)
-					if c.Timeout = 50 * time.Millisecond; cancels {
-						c.Timeout = time.Hour
+					if c.Rules.Timeout = loop.Duration(50 * time.Millisecond); cancels {
+						c.Rules.Timeout = loop.Duration(time.Hour)
 					}
 					if when == "before" {
 						c.BeforeIteration = []loopagent.BeforeIterationCallback{func(ctx agent.Context, _ int) error { return callback(ctx) }}

@@ -21,11 +21,11 @@ import (
 func TestSecondMessageStartsAfresh(t *testing.T) {
 	for _, durable := range []bool{false, true} {
 		for name, more := range map[string]func(*loopagent.Config){
-			"score":      func(c *loopagent.Config) { c.Score = &loop.Score{Key: "score", Target: new(8.0)} },
-			"expression": func(c *loopagent.Config) { c.Score = &loop.Score{Expr: "state.score", Target: new(8.0)} },
-			"condition":  func(c *loopagent.Config) { c.StopWhen = &loop.Condition{Expr: "state.score > 8.0"} },
+			"score":      func(c *loopagent.Config) { c.Rules.Score = &loop.Score{Key: "score", Target: new(8.0)} },
+			"expression": func(c *loopagent.Config) { c.Rules.Score = &loop.Score{Expr: "state.score", Target: new(8.0)} },
+			"condition":  func(c *loopagent.Config) { c.Rules.StopWhen = &loop.Condition{Expr: "state.score > 8.0"} },
 			"after every step": func(c *loopagent.Config) {
-				c.StopWhen, c.StopCheck = &loop.Condition{Expr: `state["sc" + "ore"] > 8.0`}, loop.EachStep
+				c.Rules.StopWhen, c.Rules.StopCheck = &loop.Condition{Expr: `state["sc" + "ore"] > 8.0`}, loop.EachStep
 			},
 		} {
 			var rec *loop.StopRecord
@@ -61,14 +61,14 @@ func TestEveryPassJudgesAnew(t *testing.T) {
 		"in another loop": func(a ...agent.Agent) agent.Agent { return repeat(t, "outer", 3, repeat(t, "middle", 1, a...)) },
 		"rolled back": func(a ...agent.Agent) agent.Agent {
 			return loopOf(t, "outer", 3, func(c *loopagent.Config) {
-				c.Score, c.OnRegression = &loop.Score{Key: "mark"}, loop.RollbackOnWorse
+				c.Rules.Score, c.Rules.OnRegression = &loop.Score{Key: "mark"}, loop.RollbackOnWorse
 			}, append(a, turns(t, "mark", sets("", "mark", 9), sets("", "mark", 1), sets("", "mark", 10)))...)
 		},
 	} {
 		for _, durable := range []bool{false, true} {
 			n = 0
 			inner := loopOf(t, "inner", 5, func(c *loopagent.Config) {
-				c.StopWhen, c.StopCheck = &loop.Condition{Expr: "state.approved"}, loop.EachStep
+				c.Rules.StopWhen, c.Rules.StopCheck = &loop.Condition{Expr: "state.approved"}, loop.EachStep
 			}, says(t, "w", "x"), critic)
 			evs, err := newStage(t, around(inner), durable).send(t, t.Context(), "go")
 			if err != nil {
@@ -103,7 +103,7 @@ func TestGivenValuesCount(t *testing.T) {
 	}
 	run := func(expr string, before agent.Agent, create map[string]any, opts ...runner.RunOption) int {
 		var rec *loop.StopRecord
-		root := loopOf(t, "l", 4, func(c *loopagent.Config) { c.StopWhen = &loop.Condition{Expr: expr}; into(&rec)(c) }, counts())
+		root := loopOf(t, "l", 4, func(c *loopagent.Config) { c.Rules.StopWhen = &loop.Condition{Expr: expr}; into(&rec)(c) }, counts())
 		if before != nil {
 			root = sequence(t, "all", before, root)
 		}
@@ -151,7 +151,7 @@ func TestFailedCriticScoresNothing(t *testing.T) {
 		return nil
 	})
 	root := loopOf(t, "l", 3, func(c *loopagent.Config) {
-		c.Score, c.OnRegression, c.OnError = &loop.Score{Key: "score"}, loop.RollbackOnWorse, loop.SkipStep
+		c.Rules.Score, c.Rules.OnRegression, c.Rules.OnError = &loop.Score{Key: "score"}, loop.RollbackOnWorse, loop.SkipStep
 		c.AfterIteration = append(c.AfterIteration, func(_ agent.Context, it loop.IterationRecord) error { its = append(its, it); return nil })
 		into(&rec)(c)
 	}, writer, critic)

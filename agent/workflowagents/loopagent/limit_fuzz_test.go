@@ -107,40 +107,40 @@ func (b *bounded) loop(depth int) agent.Agent {
 	subs := b.agents(depth)
 	c := loopagent.Config{
 		AgentConfig: agent.Config{Name: name}, MaxIterations: uint(1 + b.rnd.IntN(4)), AbandonAfter: grace,
-		OnError: []loop.ErrorPolicy{"", loop.SkipStep, loop.NextIteration}[b.rnd.IntN(3)],
+		Rules: loop.Plan{OnError: []loop.ErrorPolicy{"", loop.SkipStep, loop.NextIteration}[b.rnd.IntN(3)]},
 	}
 	if b.chance(2) {
-		c.Timeout = b.seconds(40)
+		c.Rules.Timeout = loop.Duration(b.seconds(40))
 	}
 	if b.chance(3) {
-		c.IterationTimeout = b.seconds(15)
-		if c.Timeout > 0 {
-			c.IterationTimeout = min(c.IterationTimeout, c.Timeout)
+		c.Rules.IterationTimeout = loop.Duration(b.seconds(15))
+		if c.Rules.Timeout > 0 {
+			c.Rules.IterationTimeout = min(c.Rules.IterationTimeout, c.Rules.Timeout)
 		}
 	}
 	if b.chance(2) {
-		c.Budget = &loop.Budget{Calls: int64(2 + b.rnd.IntN(12))}
+		c.Rules.Budget = &loop.Budget{Calls: int64(2 + b.rnd.IntN(12))}
 	}
 	if b.chance(4) {
-		c.DelayBefore = b.seconds(3)
+		c.Rules.DelayBefore = loop.Duration(b.seconds(3))
 	}
+	finalizer := ""
 	if b.chance(3) {
 		final := b.leaf()
 		subs = append(subs, final)
-		c.Finalizer, c.FinalizeEach = final.Name(), b.chance(4)
+		finalizer, c.Rules.FinalizeEach = final.Name(), b.chance(4)
 	}
 	if b.chance(3) {
-		c.Score = &loop.Score{Key: "score"}
+		c.Rules.Score = &loop.Score{Key: "score"}
 		if b.chance(2) {
-			c.OnRegression = loop.RollbackOnWorse
+			c.Rules.OnRegression = loop.RollbackOnWorse
 		}
 	}
 	if b.chance(4) {
-		c.NoProgress = &loop.NoProgress{}
+		c.Rules.NoProgress = &loop.NoProgress{}
 	}
-	c.Steps = map[string]loopagent.StepPolicy{}
 	for _, sub := range subs {
-		c.Steps[sub.Name()] = b.policy(sub.Name() == c.Finalizer)
+		c.Rules.Steps = append(c.Rules.Steps, b.step(&c, sub.Name(), sub.Name() == finalizer))
 	}
 	c.AgentConfig.SubAgents = subs
 	c.BeforeIteration = []loopagent.BeforeIterationCallback{func(ctx agent.Context, n int) error { return b.begin(drive.At(ctx).Address(), n, &c) }}
@@ -148,9 +148,10 @@ func (b *bounded) loop(depth int) agent.Agent {
 	return must(b.T)(loopagent.New(c))
 }
 
-func (b *bounded) policy(finalizer bool) (p loopagent.StepPolicy) {
+func (b *bounded) step(c *loopagent.Config, name string, finalizer bool) loop.Step {
+	p := loop.Step{Name: name, Finalizer: finalizer}
 	if b.chance(2) {
-		p.Timeout = b.seconds(8)
+		p.Timeout = loop.Duration(b.seconds(8))
 	}
 	if b.chance(4) && !finalizer {
 		p.Retry = &loop.Retry{Attempts: 2, Backoff: loop.Duration(b.seconds(2))}
@@ -159,10 +160,13 @@ func (b *bounded) policy(finalizer bool) (p loopagent.StepPolicy) {
 		p.Circuit = &loop.Circuit{Failures: 2, Cooldown: loop.Duration(b.seconds(5))}
 	}
 	if b.chance(6) {
-		p.DelayAfter = b.seconds(2)
+		p.DelayAfter = loop.Duration(b.seconds(2))
 	}
 	if b.chance(8) {
-		p.Cache = &loopagent.Cache{Key: func(lookup func(string) (any, bool)) (string, error) {
+		if c.Caches == nil {
+			c.Caches = make(map[string]loopagent.Cache)
+		}
+		c.Caches[name] = loopagent.Cache{Key: func(lookup func(string) (any, bool)) (string, error) {
 			v, _ := lookup("score")
 			return fmt.Sprint(v), nil
 		}}
@@ -202,10 +206,10 @@ func (b *bounded) stop(ctx agent.InvocationContext, rec *loop.StopRecord, c *loo
 	}
 	r := runs[0]
 	// A step, and the finalizer after it, may be abandoned.
-	if most := c.Timeout + c.Timeout/10 + 2*grace; c.Timeout > 0 && time.Since(r.began) > most {
-		b.Errorf("%s: took %s, may take %s: %+v", at, time.Since(r.began), c.Timeout, rec)
+	if most := time.Duration(c.Rules.Timeout) + time.Duration(c.Rules.Timeout)/10 + 2*grace; c.Rules.Timeout > 0 && time.Since(r.began) > most {
+		b.Errorf("%s: took %s, may take %s: %+v", at, time.Since(r.began), c.Rules.Timeout, rec)
 	}
-	if l := c.Budget; l != nil && (r.calls > l.Calls || rec.Usage.Calls > l.Calls) {
+	if l := c.Rules.Budget; l != nil && (r.calls > l.Calls || rec.Usage.Calls > l.Calls) {
 		b.Errorf("%s: %d calls of %d, %d in the record", at, r.calls, l.Calls, rec.Usage.Calls)
 	}
 	if !b.straggler && rec.Usage.Calls != r.calls {

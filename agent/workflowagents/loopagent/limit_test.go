@@ -32,7 +32,7 @@ func TestStateLimit(t *testing.T) {
 		})
 		evs, err := play(t, loopOf(t, "l", 5, func(c *loopagent.Config) {
 			into(&rec)(c)
-			c.StateLimit, c.OnError = 1000, policy
+			c.Rules.StateLimit, c.Rules.OnError = 1000, policy
 			c.AfterIteration = []loopagent.AfterIterationCallback{func(_ agent.Context, it loop.IterationRecord) error {
 				its = append(its, it)
 				return nil
@@ -68,7 +68,7 @@ func TestStateLimitWithinAnIteration(t *testing.T) {
 			return nil
 		}))
 	}
-	inner := loopOf(t, "inner", 1, func(c *loopagent.Config) { c.OnError = loop.SkipStep }, steps...)
+	inner := loopOf(t, "inner", 1, func(c *loopagent.Config) { c.Rules.OnError = loop.SkipStep }, steps...)
 	seen := does(t, "seen", func(ctx agent.InvocationContext, say say) error {
 		v, _ := ctx.Session().State().Get("text")
 		text, _ := v.(string)
@@ -76,7 +76,7 @@ func TestStateLimitWithinAnIteration(t *testing.T) {
 		say(words("seen"))
 		return nil
 	})
-	evs, err := play(t, loopOf(t, "outer", 1, func(c *loopagent.Config) { c.StateLimit = 1000 }, inner, seen))
+	evs, err := play(t, loopOf(t, "outer", 1, func(c *loopagent.Config) { c.Rules.StateLimit = 1000 }, inner, seen))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,8 +105,9 @@ func TestFinalizeEach(t *testing.T) {
 	var rec *loop.StopRecord
 	s := newStage(t, loopOf(t, "l", 2, func(c *loopagent.Config) {
 		into(&rec)(c)
-		c.Finalizer, c.FinalizeEach, c.OutputKey = "final", true, "result"
-		c.Order = []string{"b", "a"}
+		finalizeWith(c, "final")
+		c.Rules.FinalizeEach, c.OutputKey = true, "result"
+		c.Rules.Order = []string{"b", "a"}
 	}, turns(t, "final", words("end 1"), exits("not mine")), says(t, "a", "x"), says(t, "b", "y")), false)
 	evs, err := s.send(t, t.Context(), "go")
 	if err != nil {
@@ -121,7 +122,7 @@ func TestFinalizeEach(t *testing.T) {
 	check(t, "output", s.state(t, "result"), any("exit not mine"))
 
 	_, err = loopagent.New(loopagent.Config{
-		AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{says(t, "a", "x")}}, FinalizeEach: true,
+		AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{says(t, "a", "x")}}, Rules: loop.Plan{FinalizeEach: true},
 	})
 	if want := `loop agent "l": finalize_each needs a finalizer`; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
@@ -143,7 +144,7 @@ func TestPropagateWithTimeouts(t *testing.T) {
 			})
 			evs, err := play(t, loopOf(t, "outer", 5, func(c *loopagent.Config) {
 				into(&outer)(c)
-				c.Timeout = time.Hour
+				c.Rules.Timeout = loop.Duration(time.Hour)
 			}, loopOf(t, "inner", 5, func(c *loopagent.Config) {
 				within(&inner, "w", time.Minute)(c)
 				c.Propagate = true
@@ -162,10 +163,10 @@ func TestPropagateWithTimeouts(t *testing.T) {
 // OnStop is told of every limit, once, with a result where there is one.
 func TestOnStopIsToldOfEveryLimit(t *testing.T) {
 	for want, more := range map[loop.StopReason]func(*loopagent.Config){
-		loop.ReasonTimeout:       func(c *loopagent.Config) { c.Timeout = 25 * time.Second },
+		loop.ReasonTimeout:       func(c *loopagent.Config) { c.Rules.Timeout = loop.Duration(25 * time.Second) },
 		loop.ReasonMaxIterations: func(c *loopagent.Config) { c.MaxIterations = 2 },
-		loop.ReasonNoProgress:    func(c *loopagent.Config) { c.NoProgress = &loop.NoProgress{Repeats: 2} },
-		loop.ReasonCondition:     func(c *loopagent.Config) { c.StopWhen = &loop.Condition{Expr: "elapsed >= 20.0"} },
+		loop.ReasonNoProgress:    func(c *loopagent.Config) { c.Rules.NoProgress = &loop.NoProgress{Repeats: 2} },
+		loop.ReasonCondition:     func(c *loopagent.Config) { c.Rules.StopWhen = &loop.Condition{Expr: "elapsed >= 20.0"} },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var recs []*loop.StopRecord

@@ -93,7 +93,7 @@ func TestMarksOfAFailure(t *testing.T) {
 // inner one's last words in a durable run too.
 func TestDurableRunHandsBackTheSame(t *testing.T) {
 	for _, durable := range []bool{false, true} {
-		inner := loopOf(t, "inner", 2, func(c *loopagent.Config) { c.Score = &loop.Score{Key: "score"} },
+		inner := loopOf(t, "inner", 2, func(c *loopagent.Config) { c.Rules.Score = &loop.Score{Key: "score"} },
 			drafts(t, "w", "score", 9, 3))
 		root := loopOf(t, "outer", 1, func(c *loopagent.Config) { c.OutputKey = "result" }, inner)
 		s := newStage(t, root, durable)

@@ -17,25 +17,28 @@ func TestLoopOwnsItsConfig(t *testing.T) {
 	var rec *loop.StopRecord
 	cfg := loopagent.Config{
 		AgentConfig:   agent.Config{Name: "l", SubAgents: []agent.Agent{drafts(t, "w", "score", 1, 2, 3, 4, 5)}},
-		MaxIterations: 5, CanExit: []string{"w"}, Order: []string{"w"},
-		StopWhen:    &loop.Condition{Any: []loop.Condition{{Not: &loop.Condition{Expr: "score < 3"}}}},
-		Score:       &loop.Score{Key: "score", Target: new(9.0)},
-		QualityGate: new(0.0), Budget: &loop.Budget{Cost: new(100.0)}, NoProgress: &loop.NoProgress{Keys: []string{"score"}},
-		NotWorth: &loop.NotWorth{Gain: 0.001},
-		Steps:    map[string]loopagent.StepPolicy{"w": {Timeout: time.Hour, Retry: &loop.Retry{Attempts: 2}}},
+		MaxIterations: 5,
+		Rules: loop.Plan{
+			CanExit: []string{"w"}, Order: []string{"w"},
+			StopWhen:    &loop.Condition{Any: []loop.Condition{{Not: &loop.Condition{Expr: "score < 3"}}}},
+			Score:       &loop.Score{Key: "score", Target: new(9.0)},
+			QualityGate: new(0.0), Budget: &loop.Budget{Cost: new(100.0)}, NoProgress: &loop.NoProgress{Keys: []string{"score"}},
+			NotWorth: &loop.NotWorth{Gain: 0.001},
+			Steps:    []loop.Step{{Name: "w", Timeout: loop.Duration(time.Hour), Retry: &loop.Retry{Attempts: 2}}},
+		},
 	}
 	into(&rec)(&cfg)
 	a := must(t)(loopagent.New(cfg))
-	cfg.StopWhen.Any[0].Not.Expr = "true"
-	*cfg.Score.Target, cfg.Score.Key, *cfg.QualityGate, *cfg.Budget.Cost = 1, "other", 99, 0
-	cfg.NoProgress.Keys[0], cfg.NoProgress.Repeats, cfg.NotWorth.Gain = "none", 2, 1000
-	cfg.CanExit[0], cfg.Order[0], cfg.Steps["w"].Retry.Attempts = "x", "x", 0
+	cfg.Rules.StopWhen.Any[0].Not.Expr = "true"
+	*cfg.Rules.Score.Target, cfg.Rules.Score.Key, *cfg.Rules.QualityGate, *cfg.Rules.Budget.Cost = 1, "other", 99, 0
+	cfg.Rules.NoProgress.Keys[0], cfg.Rules.NoProgress.Repeats, cfg.Rules.NotWorth.Gain = "none", 2, 1000
+	cfg.Rules.CanExit[0], cfg.Rules.Order[0], cfg.Rules.Steps[0].Retry.Attempts = "x", "x", 0
 	cfg.AgentConfig.SubAgents[0] = nil
 	mustPlay(t, a)
 	check(t, "reason", rec.Reason, loop.ReasonCondition)
 	check(t, "iterations", rec.Iterations, 3)
 	kept := a.(*loopagent.Agent).Config()
-	if *kept.Score.Target != 9 || kept.Steps["w"].Retry.Attempts != 2 || kept.AgentConfig.SubAgents[0] == nil {
+	if *kept.Rules.Score.Target != 9 || kept.Rules.Steps[0].Retry.Attempts != 2 || kept.AgentConfig.SubAgents[0] == nil {
 		t.Errorf("the loop's config has changed: %+v", kept)
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 // C8, LOOP 16: where the result comes from, on every path.
 func TestResultPrecedence(t *testing.T) {
-	final := func(c *loopagent.Config) { c.Finalizer = "final" }
+	final := func(c *loopagent.Config) { finalizeWith(c, "final") }
 	silent := exits("done")
 	silent.Content = nil
 	for _, tt := range []struct {
@@ -31,7 +31,7 @@ func TestResultPrecedence(t *testing.T) {
 		{"finalizer", final, says(t, "w", "a"), says(t, "final", "the end"), loop.Result{Source: loop.FromFinalizer, Iteration: 2}, "the end"},
 		{"best, since the finalizer fails", func(c *loopagent.Config) {
 			final(c)
-			c.Score = &loop.Score{Key: "score"}
+			c.Rules.Score = &loop.Score{Key: "score"}
 		}, drafts(t, "w", "score", 9, 3), fails(t, "final", errBroken), loop.Result{Source: loop.FromBest, Iteration: 1}, "draft 1"},
 		{"last, since the finalizer fails", final, turns(t, "w", words("a"), words("b")), fails(t, "final", errBroken), loop.Result{Source: loop.FromLast, Iteration: 2}, "b"},
 		{"the one that was left", nil, turns(t, "w", words("a"), exits("x")), says(t, "v", "b"), loop.Result{Source: loop.FromPartial, Iteration: 2}, "exit x"},
@@ -64,7 +64,7 @@ func TestResultPrecedence(t *testing.T) {
 // D13, C6: the finalizer runs once, after all iterations, wherever it is in the
 // list, and says the last word.
 func TestFinalizerRunsOnceAfterTheLoop(t *testing.T) {
-	root := loopOf(t, "refine", 2, func(c *loopagent.Config) { c.Finalizer = "final" },
+	root := loopOf(t, "refine", 2, func(c *loopagent.Config) { finalizeWith(c, "final") },
 		says(t, "final", "the end"), says(t, "critic", "x"), says(t, "editor", "y"))
 	evs, err := play(t, root)
 	if err != nil {
@@ -79,7 +79,7 @@ func TestFinalizerRunsOnceAfterTheLoop(t *testing.T) {
 func TestFinalizerAfterEveryStopButAnError(t *testing.T) {
 	for _, step := range []agent.Agent{turns(t, "w", exits("x")), turns(t, "w", exitsBy(session.Exit{Status: session.ExitBlocked})),
 		says(t, "w", "x"), fails(t, "w", errBroken)} {
-		root := loopOf(t, "refine", 2, func(c *loopagent.Config) { c.Finalizer = "final" }, step, says(t, "final", "the end"))
+		root := loopOf(t, "refine", 2, func(c *loopagent.Config) { finalizeWith(c, "final") }, step, says(t, "final", "the end"))
 		evs, err := play(t, root)
 		said := len(evs) > 0 && evs[len(evs)-1].Text() == "the end"
 		if said == (err != nil) {
@@ -105,7 +105,7 @@ func TestPictureIsAResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := loopOf(t, "refine", 2, func(c *loopagent.Config) {
-		c.Score, c.OutputKey = &loop.Score{Key: "score"}, "result"
+		c.Rules.Score, c.OutputKey = &loop.Score{Key: "score"}, "result"
 	}, painter)
 	evs, err := play(t, root)
 	if err != nil {

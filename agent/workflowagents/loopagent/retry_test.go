@@ -24,7 +24,7 @@ import (
 func again(rec **loop.StopRecord, step string, attempts uint) func(*loopagent.Config) {
 	return func(c *loopagent.Config) {
 		into(rec)(c)
-		c.Steps = map[string]loopagent.StepPolicy{step: {Retry: &loop.Retry{Attempts: attempts}}}
+		c.Rules.Steps = []loop.Step{{Name: step, Retry: &loop.Retry{Attempts: attempts}}}
 	}
 }
 
@@ -94,7 +94,7 @@ func TestRetryAfter(t *testing.T) {
 			start := time.Now()
 			root := loopOf(t, "l", 1, func(c *loopagent.Config) {
 				into(&rec)(c)
-				c.Steps = map[string]loopagent.StepPolicy{"line": {Retry: &loop.Retry{Attempts: 9, Backoff: loop.Duration(time.Second)}}}
+				c.Rules.Steps = []loop.Step{{Name: "line", Retry: &loop.Retry{Attempts: 9, Backoff: loop.Duration(time.Second)}}}
 			}, sequence(t, "line", does(t, "a", func(agent.InvocationContext, say) error {
 				at = append(at, time.Since(start).Round(time.Second))
 				switch len(at) {
@@ -123,7 +123,7 @@ func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var at []time.Time
 		root := loopOf(t, "l", 1, func(c *loopagent.Config) {
-			c.Steps = map[string]loopagent.StepPolicy{"a": {DelayBefore: time.Hour, Retry: &loop.Retry{
+			c.Rules.Steps = []loop.Step{{Name: "a", DelayBefore: loop.Duration(time.Hour), Retry: &loop.Retry{
 				Attempts: 5, Backoff: loop.Duration(10 * time.Second), MaxBackoff: loop.Duration(30 * time.Second),
 			}}}
 		}, does(t, "a", func(agent.InvocationContext, say) error {
@@ -149,9 +149,7 @@ func TestRetryAfterATimeout(t *testing.T) {
 		start := time.Now()
 		root := loopOf(t, "l", 1, func(c *loopagent.Config) {
 			again(&rec, "a", 3)(c)
-			p := c.Steps["a"]
-			p.Timeout = time.Second
-			c.Steps["a"] = p
+			c.Rules.Steps[0].Timeout = loop.Duration(time.Second)
 		}, takes(t, "a", time.Hour, time.Hour, 900*time.Millisecond))
 		check(t, "events", mustPlay(t, root), []string{"a: done"})
 		check(t, "took", time.Since(start), 2900*time.Millisecond)
@@ -346,8 +344,8 @@ func TestCircuit(t *testing.T) {
 		runs := 0
 		root := loopOf(t, "l", 10, func(c *loopagent.Config) {
 			into(&rec)(c)
-			c.OnError = loop.SkipStep
-			c.Steps = map[string]loopagent.StepPolicy{"probe": {Circuit: &loop.Circuit{Failures: 3, Cooldown: loop.Duration(25 * time.Second)}}}
+			c.Rules.OnError = loop.SkipStep
+			c.Rules.Steps = []loop.Step{{Name: "probe", Circuit: &loop.Circuit{Failures: 3, Cooldown: loop.Duration(25 * time.Second)}}}
 		}, does(t, "probe", func(_ agent.InvocationContext, say say) error {
 			if runs++; runs <= 4 {
 				return errBroken
@@ -383,13 +381,11 @@ func TestStepsShareACircuit(t *testing.T) {
 				return nil
 			})
 		}
-		shared := func() loopagent.StepPolicy {
-			return loopagent.StepPolicy{Circuit: &loop.Circuit{Failures: 2, Cooldown: loop.Duration(25 * time.Second), Endpoint: "books"}}
-		}
+		shared := loop.Circuit{Failures: 2, Cooldown: loop.Duration(25 * time.Second), Endpoint: "books"}
 		root := loopOf(t, "l", 5, func(c *loopagent.Config) {
 			into(&rec)(c)
-			c.OnError = loop.SkipStep
-			c.Steps = map[string]loopagent.StepPolicy{"search": shared(), "fetch": shared()}
+			c.Rules.OnError = loop.SkipStep
+			c.Rules.Steps = []loop.Step{{Name: "search", Circuit: new(shared)}, {Name: "fetch", Circuit: new(shared)}}
 		}, asks("search"), does(t, "log", func(_ agent.InvocationContext, say say) error {
 			time.Sleep(10 * time.Second)
 			down = len(ran) < 2
@@ -406,8 +402,8 @@ func TestStepsShareACircuit(t *testing.T) {
 func TestOpenCircuitCanEndTheLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := loopOf(t, "l", 10, func(c *loopagent.Config) {
-			c.OnError, c.MaxConsecutiveFailures = loop.SkipStep, 3
-			c.Steps = map[string]loopagent.StepPolicy{"probe": {Circuit: &loop.Circuit{Failures: 1, Cooldown: loop.Duration(time.Hour)}}}
+			c.Rules.OnError, c.Rules.MaxConsecutiveFailures = loop.SkipStep, 3
+			c.Rules.Steps = []loop.Step{{Name: "probe", Circuit: &loop.Circuit{Failures: 1, Cooldown: loop.Duration(time.Hour)}}}
 		}, fails(t, "probe", errBroken, errBroken), fails(t, "other", errBroken, errBroken))
 		_, err := play(t, root)
 		const want = `agent "probe" (l[2]/probe): not run: it failed 1 times running and is tried again after 1h`
@@ -422,8 +418,8 @@ func TestLoopWaitsForItsOnlyCircuit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		root := loopOf(t, "l", 4, func(c *loopagent.Config) {
-			c.OnError = loop.SkipStep
-			c.Steps = map[string]loopagent.StepPolicy{"probe": {Circuit: &loop.Circuit{Failures: 2, Cooldown: loop.Duration(time.Hour)}}}
+			c.Rules.OnError = loop.SkipStep
+			c.Rules.Steps = []loop.Step{{Name: "probe", Circuit: &loop.Circuit{Failures: 2, Cooldown: loop.Duration(time.Hour)}}}
 		}, fails(t, "probe", errBroken, errBroken))
 		check(t, "events", mustPlay(t, root), []string{"probe: fine", "probe: fine"})
 		check(t, "took", time.Since(start), time.Hour)

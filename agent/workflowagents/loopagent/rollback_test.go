@@ -24,7 +24,7 @@ import (
 func rolls(rec **loop.StopRecord) func(*loopagent.Config) {
 	return func(c *loopagent.Config) {
 		scored(rec, loop.Score{})(c)
-		c.OnRegression = loop.RollbackOnWorse
+		c.Rules.OnRegression = loop.RollbackOnWorse
 	}
 }
 
@@ -92,7 +92,7 @@ func TestRegression(t *testing.T) {
 				s := newStage(t, loopOf(t, "l", 5, func(c *loopagent.Config) {
 					rolls(&rec)(c)
 					states(seen)(c)
-					c.OnRegression, c.OutputKey = how, "result"
+					c.Rules.OnRegression, c.OutputKey = how, "result"
 				}, writer(t, 5, 7, 6, 8, 4)), durable)
 				evs, err := s.send(t, t.Context(), "go")
 				if err != nil {
@@ -172,7 +172,7 @@ func TestQualityGate(t *testing.T) {
 		var rec *loop.StopRecord
 		root := loopOf(t, "l", 3, func(c *loopagent.Config) {
 			rolls(&rec)(c)
-			c.OnRegression, c.QualityGate = how, new(6.0)
+			c.Rules.OnRegression, c.Rules.QualityGate = how, new(6.0)
 		}, looks(t, "critic", "draft", "rejected.reason", "rejected.draft"), writer(t, 5, 6, 5.5))
 		got := mustPlay(t, root)
 		second := "critic: draft=draft 1 rejected.reason=score 5 does not pass the quality gate of 6 rejected.draft=draft 1"
@@ -193,7 +193,7 @@ func TestFailedIterationIsUndone(t *testing.T) {
 	n := 0
 	root := loopOf(t, "l", 3, func(c *loopagent.Config) {
 		rolls(&rec)(c)
-		c.OnError = loop.NextIteration
+		c.Rules.OnError = loop.NextIteration
 	}, looks(t, "look", "draft", "rejected.reason", "rejected.draft"), writer(t, 5, 9, 6), does(t, "check", func(agent.InvocationContext, say) error {
 		if n++; n == 2 {
 			return errBroken
@@ -233,7 +233,7 @@ func TestRollbackComesBeforeTheFinalizer(t *testing.T) {
 	var rec *loop.StopRecord
 	root := loopOf(t, "l", 3, func(c *loopagent.Config) {
 		rolls(&rec)(c)
-		c.Finalizer = "final"
+		finalizeWith(c, "final")
 	}, writer(t, 5, 7, 6), looks(t, "final", "draft", "score", "best.score"))
 	got := mustPlay(t, root)
 	check(t, "events", got[len(got)-2:], []string{"l: ", "final: draft=draft 2 score=7 best.score=7"})
@@ -250,7 +250,8 @@ func TestRollbackOfAnIterationThatALimitCut(t *testing.T) {
 				n := 0
 				s := newStage(t, loopOf(t, "l", 0, func(c *loopagent.Config) {
 					rolls(&rec)(c)
-					c.Timeout, c.Finalizer = time.Minute, "final"
+					finalizeWith(c, "final")
+					c.Rules.Timeout = loop.Duration(time.Minute)
 				}, does(t, "w", func(ctx agent.InvocationContext, say say) error {
 					say(sets("", "draft", fmt.Sprint("draft ", n+1)))
 					if n++; n <= len(scores) {
@@ -400,7 +401,7 @@ func TestAfterIterationSeesTheRejection(t *testing.T) {
 
 // A key that belongs to the result gets the value of the iteration that is handed back, and the others run on.
 func TestHandBackTakesAKeyFromTheResult(t *testing.T) {
-	undone := func(c *loopagent.Config) { c.OnRegression, c.QualityGate = loop.RollbackOnWorse, new(9.0) }
+	undone := func(c *loopagent.Config) { c.Rules.OnRegression, c.Rules.QualityGate = loop.RollbackOnWorse, new(9.0) }
 	for _, tt := range []struct {
 		name string
 		more func(*loopagent.Config)
@@ -409,23 +410,24 @@ func TestHandBackTakesAKeyFromTheResult(t *testing.T) {
 	}{
 		{"best", func(*loopagent.Config) {}, nil, "draft 4"},
 		{"none, because every iteration was undone", undone, nil, nil},
-		{"last, without a score", func(c *loopagent.Config) { c.Score = nil }, nil, "draft 5"},
-		{"target", func(c *loopagent.Config) { c.Score.Target = new(7.0) }, nil, "draft 2"},
+		{"last, without a score", func(c *loopagent.Config) { c.Rules.Score = nil }, nil, "draft 5"},
+		{"target", func(c *loopagent.Config) { c.Rules.Score.Target = new(7.0) }, nil, "draft 2"},
 		{"the best that met the condition", func(c *loopagent.Config) {
-			c.StopWhen = &loop.Condition{Expr: "iteration >= 3"}
+			c.Rules.StopWhen = &loop.Condition{Expr: "iteration >= 3"}
 		}, nil, "draft 3"},
-		{"the finalizer has words alone", func(c *loopagent.Config) { c.Finalizer = "final" }, func() agent.Agent { return says(t, "final", "the end") }, "draft 4"},
-		{"the finalizer writes the key", func(c *loopagent.Config) { c.Finalizer = "final" },
+		{"the finalizer has words alone", func(c *loopagent.Config) { finalizeWith(c, "final") }, func() agent.Agent { return says(t, "final", "the end") }, "draft 4"},
+		{"the finalizer writes the key", func(c *loopagent.Config) { finalizeWith(c, "final") },
 			func() agent.Agent { return turns(t, "final", sets("bye", "draft", "the end")) }, "the end"},
-		{"the finalizer reads the key", func(c *loopagent.Config) { c.Finalizer = "final" }, func() agent.Agent { return appends(t, nil) }, "draft 4, the end"},
-		{"the finalizer reads it after the target", func(c *loopagent.Config) { c.Finalizer, c.Score.Target = "final", new(7.0) },
+		{"the finalizer reads the key", func(c *loopagent.Config) { finalizeWith(c, "final") }, func() agent.Agent { return appends(t, nil) }, "draft 4, the end"},
+		{"the finalizer reads it after the target", func(c *loopagent.Config) { finalizeWith(c, "final"); c.Rules.Score.Target = new(7.0) },
 			func() agent.Agent { return appends(t, nil) }, "draft 2, the end"},
 		{"the finalizer reads it after the condition", func(c *loopagent.Config) {
-			c.Finalizer, c.StopWhen = "final", &loop.Condition{Expr: "iteration >= 3"}
+			finalizeWith(c, "final")
+			c.Rules.StopWhen = &loop.Condition{Expr: "iteration >= 3"}
 		}, func() agent.Agent { return appends(t, nil) }, "draft 3, the end"},
-		{"the finalizer reads the last, without a score", func(c *loopagent.Config) { c.Finalizer, c.Score = "final", nil },
+		{"the finalizer reads the last, without a score", func(c *loopagent.Config) { finalizeWith(c, "final"); c.Rules.Score = nil },
 			func() agent.Agent { return appends(t, nil) }, "draft 5, the end"},
-		{"the finalizer fails after it wrote the key", func(c *loopagent.Config) { c.Finalizer = "final" },
+		{"the finalizer fails after it wrote the key", func(c *loopagent.Config) { finalizeWith(c, "final") },
 			func() agent.Agent { return appends(t, errors.New("no ink")) }, "draft 4"},
 	} {
 		for _, durable := range []bool{false, true} {

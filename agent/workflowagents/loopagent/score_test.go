@@ -27,7 +27,7 @@ func scored(rec **loop.StopRecord, s loop.Score) func(*loopagent.Config) {
 		if s.Key == "" && s.Expr == "" {
 			s.Key = "score"
 		}
-		c.Score = &s
+		c.Rules.Score = &s
 		into(rec)(c)
 	}
 }
@@ -92,7 +92,7 @@ func TestPrecedenceOfStopReasons(t *testing.T) {
 		root := loopOf(t, "l", 2, func(c *loopagent.Config) {
 			scored(&rec, tt.score)(c)
 			if tt.when != nil {
-				c.StopWhen = &loop.Condition{All: []loop.Condition{*tt.when, {Expr: "iteration >= 2"}}}
+				c.Rules.StopWhen = &loop.Condition{All: []loop.Condition{*tt.when, {Expr: "iteration >= 2"}}}
 			}
 		}, turns(t, "w", sets("x", "score", 7.9), tt.last))
 		mustPlay(t, root)
@@ -113,7 +113,7 @@ func TestStopWhen(t *testing.T) {
 	} {
 		var rec *loop.StopRecord
 		root := loopOf(t, "l", 0, func(c *loopagent.Config) {
-			c.StopWhen, c.StopCheck = &loop.Condition{Expr: `state.status == "up"`}, tt.check
+			c.Rules.StopWhen, c.Rules.StopCheck = &loop.Condition{Expr: `state.status == "up"`}, tt.check
 			into(&rec)(c)
 		}, turns(t, "probe", sets("", "status", "down"), sets("up", "status", "up")), says(t, "log", "x"))
 		check(t, string(tt.check), mustPlay(t, root), tt.want)
@@ -128,7 +128,7 @@ func TestIterationKeysCanBeMeasured(t *testing.T) {
 	var rec *loop.StopRecord
 	root := loopOf(t, "l", 9, func(c *loopagent.Config) {
 		scored(&rec, loop.Score{Key: "iteration:score"})(c)
-		c.StopWhen = &loop.Condition{Expr: `state["iteration:score"] > 7.0`}
+		c.Rules.StopWhen = &loop.Condition{Expr: `state["iteration:score"] > 7.0`}
 	}, drafts(t, "w", "iteration:score", 5, 7, 9))
 	mustPlay(t, root)
 	check(t, "reason", rec.Reason, loop.ReasonCondition)

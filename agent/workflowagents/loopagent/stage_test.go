@@ -280,3 +280,8 @@ func check[T any](t testing.TB, what string, got, want T) {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
+
+// finalizeWith makes a step the loop's finalizer.
+func finalizeWith(c *loopagent.Config, name string) {
+	c.Rules.Steps = append(c.Rules.Steps, loop.Step{Name: name, Finalizer: true})
+}

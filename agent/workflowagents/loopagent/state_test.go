@@ -87,7 +87,7 @@ func TestStepsKnowTheIteration(t *testing.T) {
 func TestKeepStates(t *testing.T) {
 	keep := func(c *loopagent.Config) {
 		c.KeepStates = true
-		c.Score = &loop.Score{Key: "score"}
+		c.Rules.Score = &loop.Score{Key: "score"}
 	}
 	n := 0
 	write := does(t, "write", func(_ agent.InvocationContext, say say) error {
@@ -116,7 +116,7 @@ func TestWithoutKeepStatesThereIsNoPrev(t *testing.T) {
 
 // A score that an iteration does not give is not there for the next one.
 func TestScoreOfTheIterationBefore(t *testing.T) {
-	root := loopOf(t, "refine", 3, func(c *loopagent.Config) { c.Score = &loop.Score{Key: "iteration:score"} },
+	root := loopOf(t, "refine", 3, func(c *loopagent.Config) { c.Rules.Score = &loop.Score{Key: "iteration:score"} },
 		looks(t, "look", "score", "best.score"),
 		turns(t, "judge", sets("", "iteration:score", 6.0)))
 	check(t, "events", mustPlay(t, root), []string{
@@ -130,7 +130,7 @@ func TestNextMessageStartsAfresh(t *testing.T) {
 	var recs []*loop.StopRecord
 	root := loopOf(t, "refine", 2, func(c *loopagent.Config) {
 		c.KeepStates = true
-		c.Score = &loop.Score{Key: "points"}
+		c.Rules.Score = &loop.Score{Key: "points"}
 		c.OnStop = func(_ agent.InvocationContext, r *loop.StopRecord) { recs = append(recs, r) }
 	}, looks(t, "look", "points", "iteration", "prev.points", "best.score"), drafts(t, "w", "points", 9, 8, 5, 6))
 	s := newStage(t, root, false)

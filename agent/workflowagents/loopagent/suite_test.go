@@ -26,10 +26,11 @@ func TestAgent(t *testing.T) {
 	t.Run("everything", func(t *testing.T) {
 		agenttest.TestAgent(t, func(t *testing.T) agent.Agent {
 			return loopOf(t, "refine", 3, func(c *loopagent.Config) {
-				c.Score = &loop.Score{Key: "score", Target: new(9.0)}
-				c.StopWhen = &loop.Condition{Expr: "iteration > 8"}
-				c.Finalizer, c.OutputKey, c.KeepStates = "final", "result", true
-				c.OnError = loop.SkipStep
+				c.Rules.Score = &loop.Score{Key: "score", Target: new(9.0)}
+				c.Rules.StopWhen = &loop.Condition{Expr: "iteration > 8"}
+				finalizeWith(c, "final")
+				c.OutputKey, c.KeepStates = "result", true
+				c.Rules.OnError = loop.SkipStep
 				c.BeforeIteration = []loopagent.BeforeIterationCallback{func(ctx agent.Context, n int) error { return ctx.State().Set("n", n) }}
 			}, says(t, "critic", "x"), says(t, "final", "the end"))
 		})

@@ -39,7 +39,7 @@ func takes(t testing.TB, name string, times ...time.Duration) agent.Agent {
 func within(rec **loop.StopRecord, step string, d time.Duration) func(*loopagent.Config) {
 	return func(c *loopagent.Config) {
 		into(rec)(c)
-		c.Steps = map[string]loopagent.StepPolicy{step: {Timeout: d}}
+		c.Rules.Steps = []loop.Step{{Name: step, Timeout: loop.Duration(d)}}
 	}
 }
 
@@ -73,7 +73,7 @@ func TestStepTimeoutCanEndTheLoop(t *testing.T) {
 		var rec *loop.StopRecord
 		root := sequence(t, "story", loopOf(t, "l", 2, func(c *loopagent.Config) {
 			within(&rec, "slow", 3*time.Second)(c)
-			c.OnError = loop.StopOnError
+			c.Rules.OnError = loop.StopOnError
 		}, says(t, "first", "x"), takes(t, "slow", time.Hour)))
 		evs, err := play(t, root)
 		check(t, "events", lines(evs), []string{"first: x"})
@@ -101,7 +101,7 @@ func TestIterationTimeoutGoesOnWithTheNextIteration(t *testing.T) {
 		start := time.Now()
 		root := loopOf(t, "l", 2, func(c *loopagent.Config) {
 			into(&rec)(c)
-			c.IterationTimeout = 10 * time.Second
+			c.Rules.IterationTimeout = loop.Duration(10 * time.Second)
 			c.AfterIteration = []loopagent.AfterIterationCallback{func(_ agent.Context, it loop.IterationRecord) error {
 				its = append(its, it)
 				return nil
@@ -119,8 +119,8 @@ func TestIterationTimeoutGoesOnWithTheNextIteration(t *testing.T) {
 func TestDelayCanUseUpTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := loopOf(t, "l", 1, func(c *loopagent.Config) {
-			c.IterationTimeout, c.OnError = 5*time.Second, loop.StopOnError
-			c.Steps = map[string]loopagent.StepPolicy{"b": {DelayBefore: time.Minute}}
+			c.Rules.IterationTimeout, c.Rules.OnError = loop.Duration(5*time.Second), loop.StopOnError
+			c.Rules.Steps = []loop.Step{{Name: "b", DelayBefore: loop.Duration(time.Minute)}}
 		}, takes(t, "a", time.Second), says(t, "b", "never"))
 		start := time.Now()
 		evs, err := play(t, root)
@@ -139,7 +139,7 @@ func TestTotalTimeoutStopsWithAResult(t *testing.T) {
 		start := time.Now()
 		root := loopOf(t, "l", 0, func(c *loopagent.Config) {
 			into(&rec)(c)
-			c.Timeout, c.OutputKey = 25*time.Second, "result"
+			c.Rules.Timeout, c.OutputKey = loop.Duration(25*time.Second), "result"
 		}, takes(t, "a", 10*time.Second, 10*time.Second, 10*time.Second), says(t, "b", "x"))
 		s := newStage(t, root, false)
 		evs, err := s.send(t, t.Context(), "go")
@@ -175,7 +175,8 @@ func TestFinalizerHasTimeLeft(t *testing.T) {
 			start := time.Now()
 			root := loopOf(t, "l", 0, func(c *loopagent.Config) {
 				into(&rec)(c)
-				c.Timeout, c.Finalizer, c.FinalizerReserve = 100*time.Second, "final", tt.reserve
+				finalizeWith(c, "final")
+				c.Rules.Timeout, c.Rules.FinalizerReserve = loop.Duration(100*time.Second), tt.reserve
 			}, takes(t, "a", 30*time.Second, time.Hour), takes(t, "final", tt.final))
 			mustPlay(t, root)
 			check(t, tt.name+": took", time.Since(start), tt.took)
@@ -210,7 +211,7 @@ func TestAdaptiveTimeout(t *testing.T) {
 		})
 		mustPlay(t, loopOf(t, "l", 6, func(c *loopagent.Config) {
 			into(&rec)(c)
-			c.Steps = map[string]loopagent.StepPolicy{"probe": {AdaptiveTimeout: &loop.AdaptiveTimeout{Factor: 4, Min: time500, Max: loop.Duration(time.Minute)}}}
+			c.Rules.Steps = []loop.Step{{Name: "probe", AdaptiveTimeout: &loop.AdaptiveTimeout{Factor: 4, Min: time500, Max: loop.Duration(time.Minute)}}}
 		}, step))
 		check(t, "slowest", slowest, 2*time.Second) // four times the longest of five
 		check(t, "timeouts", rec.Timeouts, 1)
@@ -236,7 +237,7 @@ func TestShortestTimeoutCounts(t *testing.T) {
 			start := time.Now()
 			root := loopOf(t, "l", 1, func(c *loopagent.Config) {
 				within(&rec, "slow", tt.step*time.Second)(c)
-				c.OnError, c.IterationTimeout, c.Timeout = loop.StopOnError, tt.iteration*time.Second, tt.total*time.Second
+				c.Rules.OnError, c.Rules.IterationTimeout, c.Rules.Timeout = loop.StopOnError, loop.Duration(tt.iteration*time.Second), loop.Duration(tt.total*time.Second)
 			}, takes(t, "slow", time.Hour))
 			_, err := play(t, root)
 			check(t, "reason", rec.Reason, tt.reason)
@@ -352,9 +353,9 @@ func TestCancelDuringATimedStep(t *testing.T) {
 func TestTimedAgent(t *testing.T) {
 	agenttest.TestAgent(t, func(t *testing.T) agent.Agent {
 		return loopOf(t, "l", 2, func(c *loopagent.Config) {
-			c.Timeout, c.IterationTimeout = time.Hour, time.Hour
-			c.Steps = map[string]loopagent.StepPolicy{"a": {Timeout: time.Minute, Retry: &loop.Retry{Attempts: 2}}}
-			c.Finalizer = "final"
+			c.Rules.Timeout, c.Rules.IterationTimeout = loop.Duration(time.Hour), loop.Duration(time.Hour)
+			c.Rules.Steps = []loop.Step{{Name: "a", Timeout: loop.Duration(time.Minute), Retry: &loop.Retry{Attempts: 2}}}
+			finalizeWith(c, "final")
 		}, says(t, "a", "x", "y"), parallel(t, "p", says(t, "b", "x"), repeat(t, "inner", 2, says(t, "c", "z"))), says(t, "final", "the end"))
 	})
 }

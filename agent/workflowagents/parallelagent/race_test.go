@@ -33,7 +33,7 @@ func climber(t *testing.T, name string, scores ...float64) agent.Agent {
 		yield(ev, nil)
 	})
 	l, err := loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: name, SubAgents: []agent.Agent{step}}, MaxIterations: 4,
-		Score: &loop.Score{Key: name + "_score"}})
+		Rules: loop.Plan{Score: &loop.Score{Key: name + "_score"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

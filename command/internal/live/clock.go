@@ -156,11 +156,11 @@ func (c *clocks) left(def *definition.Definition, at session.Address,
 				continue
 			}
 			if one.Step != nil {
-				bound(one.Step.Timeout, s.began)
+				bound(time.Duration(one.Step.Timeout), s.began)
 			}
 			if one.Loop != nil {
-				bound(one.Loop.IterationTimeout, s.pass)
-				bound(one.Loop.Timeout, s.began)
+				bound(time.Duration(one.Loop.IterationTimeout), s.pass)
+				bound(time.Duration(one.Loop.Timeout), s.began)
 			}
 		}
 	}

@@ -55,8 +55,11 @@ func seedRun(t *testing.T) []*session.Event {
 				analyzer, says("feedback_collector", 50*time.Second, nil), says("criteria_checker", 22*time.Second, nil),
 				says("final_consolidator", 5*time.Second, nil),
 			}},
-			MaxIterations: 5, CanExit: []string{"criteria_checker"}, Finalizer: "final_consolidator", Timeout: 30 * time.Minute,
-			Score: &loop.Score{Key: "score", Target: new(8.0)},
+			MaxIterations: 5,
+			Rules: loop.Plan{
+				CanExit: []string{"criteria_checker"}, Steps: []loop.Step{{Name: "final_consolidator", Finalizer: true}}, Timeout: loop.Duration(30 * time.Minute),
+				Score: &loop.Score{Key: "score", Target: new(8.0)},
+			},
 		}))
 	})
 }

@@ -58,7 +58,7 @@ func TestManyWideIterations(t *testing.T) {
 					return nil
 				}),
 			}},
-			MaxIterations: 100, Score: &loop.Score{Key: "s", Target: new(99.9)},
+			MaxIterations: 100, Rules: loop.Plan{Score: &loop.Score{Key: "s", Target: new(99.9)}},
 		}))
 	})
 	for _, size := range [][2]int{{40, 10}, {80, 24}, {200, 50}} {

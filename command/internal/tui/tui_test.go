@@ -95,7 +95,7 @@ func TestHundredIterations(t *testing.T) {
 					return nil
 				}),
 			}},
-			MaxIterations: 100, Score: &loop.Score{Key: "s", Target: new(99.9)},
+			MaxIterations: 100, Rules: loop.Plan{Score: &loop.Score{Key: "s", Target: new(99.9)}},
 		}))
 	})
 	x := newTerminal(t, 80, 24)
@@ -125,7 +125,7 @@ func TestNoisyJudge(t *testing.T) {
 					return nil
 				}),
 			}},
-			MaxIterations: 3, Score: &loop.Score{Key: "s", Judge: &loop.Judge{Step: "judge", Samples: 3}},
+			MaxIterations: 3, Rules: loop.Plan{Score: &loop.Score{Key: "s", Judge: &loop.Judge{Step: "judge", Samples: 3}}},
 		}))
 	})
 	x := newTerminal(t, 80, 24)
@@ -155,7 +155,7 @@ func TestWideCharacters(t *testing.T) {
 				}),
 				says("smile_😀", time.Second, nil),
 			}},
-			MaxIterations: 2, Score: &loop.Score{Key: "s"}, OnError: loop.SkipStep,
+			MaxIterations: 2, Rules: loop.Plan{Score: &loop.Score{Key: "s"}, OnError: loop.SkipStep},
 		}))
 	})
 	x := newTerminal(t, 80, 24)
@@ -198,7 +198,7 @@ func TestKeys(t *testing.T) {
 					return nil
 				}),
 			}},
-			MaxIterations: 3, OnError: loop.SkipStep,
+			MaxIterations: 3, Rules: loop.Plan{OnError: loop.SkipStep},
 		}))
 	})
 	x := newTerminal(t, 80, 24)
@@ -242,7 +242,7 @@ func TestIterationThatIsWarnedOf(t *testing.T) {
 					return nil
 				}),
 			}},
-			MaxIterations: 1, StateLimit: 110, Score: &loop.Score{Key: "grade"},
+			MaxIterations: 1, Rules: loop.Plan{StateLimit: 110, Score: &loop.Score{Key: "grade"}},
 		}))
 	})
 	x := newTerminal(t, 160, 24)
@@ -262,8 +262,11 @@ func TestStepThatIsTriedAgain(t *testing.T) {
 			AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{
 				says("flaky", time.Second, func(int, *session.Event) error { return errors.New("out of paper") }),
 			}},
-			MaxIterations: 1, OnError: loop.SkipStep,
-			Steps: map[string]loopagent.StepPolicy{"flaky": {Retry: &loop.Retry{Attempts: 2}}},
+			MaxIterations: 1,
+			Rules: loop.Plan{
+				OnError: loop.SkipStep,
+				Steps:   []loop.Step{{Name: "flaky", Retry: &loop.Retry{Attempts: 2}}},
+			},
 		}))
 	})
 	x := newTerminal(t, 100, 24)
@@ -337,7 +340,7 @@ func TestHostileText(t *testing.T) {
 					return nil
 				}),
 			}},
-			MaxIterations: 2, OnError: loop.SkipStep,
+			MaxIterations: 2, Rules: loop.Plan{OnError: loop.SkipStep},
 		}))
 	})
 	x := newTerminal(t, 200, 40)

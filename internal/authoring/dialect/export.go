@@ -11,7 +11,6 @@ import (
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/text/template"
-	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 )
 
@@ -331,7 +330,7 @@ func (e *exporter) ends(a *definition.Agent, nested bool) {
 	_, preset := a.FieldPosition("timeouts")
 	if !timed && !preset && l.Timeout > 0 {
 		e.dropped(at(a, "name"), a.Name, "time", instead["timeout"],
-			"it ends after %s, as loops do that say nothing, and ADK bounds no loop by time", brief.Duration(l.Timeout))
+			"it ends after %s, as loops do that say nothing, and ADK bounds no loop by time", l.Timeout)
 	}
 	switch {
 	case l.MaxIterations == 0 && !e.exits:

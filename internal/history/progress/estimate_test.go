@@ -74,7 +74,7 @@ func TestProvisionalScore(t *testing.T) {
 						}),
 						timed("after", 0, func(int, *session.Event) error { return nil }),
 					}},
-					MaxIterations: 2, Score: score,
+					MaxIterations: 2, Rules: loop.Plan{Score: score},
 				})))
 			})
 			live := new(progress.Live)

@@ -36,7 +36,7 @@ func Example() {
 	})
 	root := must(loopagent.New(loopagent.Config{
 		AgentConfig: agent.Config{Name: "refine", SubAgents: []agent.Agent{writer}},
-		Score:       &loop.Score{Key: "score", MinDeltaPercent: new(5.0)},
+		Rules:       loop.Plan{Score: &loop.Score{Key: "score", MinDeltaPercent: new(5.0)}},
 	}))
 	f, _ := follow(context.Background(), root, func(line string) {
 		line, _, _ = strings.Cut(line, "  ") // without the time it took
@@ -67,7 +67,7 @@ func TestAnswerIsTheResult(t *testing.T) {
 	})
 	root := must(loopagent.New(loopagent.Config{
 		AgentConfig: agent.Config{Name: "refine", SubAgents: []agent.Agent{writer}},
-		Score:       &loop.Score{Key: "score"},
+		Rules:       loop.Plan{Score: &loop.Score{Key: "score"}},
 	}))
 	f, err := follow(ctx, root, func(string) {})
 	if !errors.Is(err, stopped) {
@@ -125,7 +125,7 @@ func TestLinesAreHarmless(t *testing.T) {
 	})
 	root := must(loopagent.New(loopagent.Config{
 		AgentConfig: agent.Config{Name: "refine", SubAgents: []agent.Agent{bad, leaves}},
-		OnError:     loop.SkipStep,
+		Rules:       loop.Plan{OnError: loop.SkipStep},
 	}))
 	var lines []string
 	if _, err := follow(t.Context(), root, func(l string) { lines = append(lines, l) }); err != nil {
@@ -154,8 +154,11 @@ func TestLinesOfAttempts(t *testing.T) {
 		return nil
 	})
 	root := must(loopagent.New(loopagent.Config{
-		AgentConfig: agent.Config{Name: "refine", SubAgents: []agent.Agent{flaky}}, MaxIterations: 2, OnError: loop.SkipStep,
-		Steps: map[string]loopagent.StepPolicy{"flaky": {Retry: &loop.Retry{Attempts: 2}}},
+		AgentConfig: agent.Config{Name: "refine", SubAgents: []agent.Agent{flaky}}, MaxIterations: 2,
+		Rules: loop.Plan{
+			OnError: loop.SkipStep,
+			Steps:   []loop.Step{{Name: "flaky", Retry: &loop.Retry{Attempts: 2}}},
+		},
 	}))
 	var lines []string
 	if _, err := follow(t.Context(), root, func(l string) { l, _, _ = strings.Cut(l, "  "); lines = append(lines, l) }); err != nil {
@@ -222,7 +225,7 @@ func TestLinesOfRejectedIterations(t *testing.T) {
 	})
 	root := must(loopagent.New(loopagent.Config{
 		AgentConfig: agent.Config{Name: "refine", SubAgents: []agent.Agent{writer}}, MaxIterations: 3,
-		Score: &loop.Score{Key: "s"}, QualityGate: new(6.0), OnRegression: loop.RollbackOnWorse,
+		Rules: loop.Plan{Score: &loop.Score{Key: "s"}, QualityGate: new(6.0), OnRegression: loop.RollbackOnWorse},
 	}))
 	var lines []string
 	if _, err := follow(t.Context(), root, func(l string) { l, _, _ = strings.Cut(l, "  "); lines = append(lines, l) }); err != nil {

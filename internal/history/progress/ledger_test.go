@@ -129,8 +129,11 @@ func scoring(t *testing.T, limit uint, scores ...float64) agent.Agent {
 			ev.Actions.StateDelta = map[string]any{"score": scores[n-1], "text": strings.Repeat("long ", 300) + fmt.Sprint(n)}
 			return nil
 		})}},
-		MaxIterations: limit, Score: &loop.Score{Key: "score", Target: new(99.0)}, OnRegression: loop.RollbackOnWorse,
-		StopWhen: &loop.Condition{Expr: `state.text.endsWith("9")`},
+		MaxIterations: limit,
+		Rules: loop.Plan{
+			Score: &loop.Score{Key: "score", Target: new(99.0)}, OnRegression: loop.RollbackOnWorse,
+			StopWhen: &loop.Condition{Expr: `state.text.endsWith("9")`},
+		},
 	}))
 }
 

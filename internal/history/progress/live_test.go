@@ -92,8 +92,10 @@ func TestLiveShowsWhatWentWrong(t *testing.T) {
 		last := timed("last", 0, func(int, *session.Event) error { return nil })
 		log = record(t, t.Context(), must(loopagent.New(loopagent.Config{
 			AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{writer, checker, last}}, MaxIterations: 3,
-			Score: &loop.Score{Key: "s"}, OnRegression: loop.RollbackOnWorse, OnError: loop.NextIteration,
-			Steps: map[string]loopagent.StepPolicy{"writer": {Retry: &loop.Retry{Attempts: 2, Backoff: loop.Duration(time.Second)}}},
+			Rules: loop.Plan{
+				Score: &loop.Score{Key: "s"}, OnRegression: loop.RollbackOnWorse, OnError: loop.NextIteration,
+				Steps: []loop.Step{{Name: "writer", Retry: &loop.Retry{Attempts: 2, Backoff: loop.Duration(time.Second)}}},
+			},
 		})))
 	})
 	live := new(progress.Live)

@@ -42,8 +42,11 @@ func seedRun(t *testing.T) []*session.Event {
 			AgentConfig: agent.Config{Name: "refinador_conteudo_iterativo", SubAgents: []agent.Agent{
 				generator, analyzer, timed("feedback_collector", 50*time.Second, nothing), timed("criteria_checker", 22*time.Second, nothing), final,
 			}},
-			MaxIterations: 5, CanExit: []string{"criteria_checker"}, Finalizer: "final_consolidator",
-			Score: &loop.Score{Key: "score", Target: new(8.0)},
+			MaxIterations: 5,
+			Rules: loop.Plan{
+				CanExit: []string{"criteria_checker"}, Steps: []loop.Step{{Name: "final_consolidator", Finalizer: true}},
+				Score: &loop.Score{Key: "score", Target: new(8.0)},
+			},
 		})))
 	})
 	return log

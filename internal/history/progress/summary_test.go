@@ -65,7 +65,7 @@ func marking(t *testing.T, broken bool) agent.Agent {
 	})
 	a, err := loopagent.New(loopagent.Config{
 		AgentConfig:   agent.Config{Name: "marking", SubAgents: []agent.Agent{writer, critic}},
-		MaxIterations: 9, OnRegression: loop.RollbackOnWorse, Score: &loop.Score{Key: "mark", Target: new(9.0)},
+		MaxIterations: 9, Rules: loop.Plan{OnRegression: loop.RollbackOnWorse, Score: &loop.Score{Key: "mark", Target: new(9.0)}},
 	})
 	if err != nil {
 		t.Fatal(err)

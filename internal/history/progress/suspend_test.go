@@ -19,6 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
 	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -43,7 +44,8 @@ func newStood(t *testing.T) (*stood, *supervisor.Run) {
 			says("write"), must(humanagent.New(humanagent.Config{Name: "editor", Text: "Shall it go out?"})),
 		}}}))
 		root, err := loopagent.New(loopagent.Config{
-			AgentConfig: agent.Config{Name: "book", SubAgents: []agent.Agent{inner, says("tell"), says("publish")}}, MaxIterations: 1, Finalizer: "publish",
+			AgentConfig:   agent.Config{Name: "book", SubAgents: []agent.Agent{inner, says("tell"), says("publish")}},
+			MaxIterations: 1, Rules: loop.Plan{Steps: []loop.Step{{Name: "publish", Finalizer: true}}},
 		})
 		return &supervisor.Program{Agent: root}, err
 	}
@@ -192,7 +194,7 @@ func TestAStepThatAPauseKeptFromBeginningCountsOnce(t *testing.T) {
 		says := func(name string) agent.Agent { return timed(name, 0, func(int, *session.Event) error { return nil }) }
 		root := must(loopagent.New(loopagent.Config{
 			AgentConfig:   agent.Config{Name: "book", SubAgents: []agent.Agent{says("write"), says("tell")}},
-			MaxIterations: 1, Steps: map[string]loopagent.StepPolicy{"tell": {DelayBefore: time.Minute}},
+			MaxIterations: 1, Rules: loop.Plan{Steps: []loop.Step{{Name: "tell", DelayBefore: loop.Duration(time.Minute)}}},
 		}))
 		s := &stood{t: t}
 		var err error

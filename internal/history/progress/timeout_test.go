@@ -33,9 +33,9 @@ func TestIterationCutShortIsNotCompleted(t *testing.T) {
 		cfg  loopagent.Config
 		want []string
 	}{
-		"in a step":         {loopagent.Config{Timeout: 1500 * time.Millisecond}, []string{"1 completed 1s", "2 failed 500ms"}},
-		"between two steps": {loopagent.Config{Budget: &loop.Budget{Calls: 1}}, []string{"1 canceled 1s"}},
-		"a condition holds": {loopagent.Config{StopWhen: &loop.Condition{Expr: "iteration == 2"}}, []string{"1 completed 1s", "2 completed 1s"}},
+		"in a step":         {loopagent.Config{Rules: loop.Plan{Timeout: loop.Duration(1500 * time.Millisecond)}}, []string{"1 completed 1s", "2 failed 500ms"}},
+		"between two steps": {loopagent.Config{Rules: loop.Plan{Budget: &loop.Budget{Calls: 1}}}, []string{"1 canceled 1s"}},
+		"a condition holds": {loopagent.Config{Rules: loop.Plan{StopWhen: &loop.Condition{Expr: "iteration == 2"}}}, []string{"1 completed 1s", "2 completed 1s"}},
 	} {
 		var log []*session.Event
 		synctest.Test(t, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestStepThatRunsOutOfTimeIsTold(t *testing.T) {
 		}}))
 		root := must(loopagent.New(loopagent.Config{
 			AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{slow}}, MaxIterations: 1,
-			Steps: map[string]loopagent.StepPolicy{"slow": {Timeout: time.Second, OnError: loop.SkipStep}},
+			Rules: loop.Plan{Steps: []loop.Step{{Name: "slow", Timeout: loop.Duration(time.Second), OnError: loop.SkipStep}}},
 		}))
 		var lines []string
 		if _, err := follow(t.Context(), root, func(l string) { lines = append(lines, l) }); err == nil || !strings.Contains(err.Error(), loop.NoneSucceeded) {

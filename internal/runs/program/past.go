@@ -66,9 +66,9 @@ func (p *Program) Follows(view *session.View, def *definition.Definition) error 
 	}
 	most, timeout := p.Most(def), l.Loop.Timeout
 	if p.Timeout != nil {
-		timeout = *p.Timeout
+		timeout = loop.Duration(*p.Timeout)
 	}
-	past.plan.Timeout = loop.Duration(timeout)
+	past.plan.Timeout = timeout
 	left, timed := past.plan.Left(&loop.Tally{Active: past.before})
 	switch done := uint(past.iteration); {
 	case past.stop != nil && past.stop.Reason == loop.ReasonMaxIterations && most > 0 && done >= most:
@@ -81,7 +81,7 @@ func (p *Program) Follows(view *session.View, def *definition.Definition) error 
 	case timed && past.begun && left <= 0:
 		return fmt.Errorf("its loop has worked for %s, longer than the timeout of %s; give a longer time with "+
 			"--timeout, or 0 for no limit",
-			brief.Clock(past.before), brief.Duration(timeout))
+			brief.Clock(past.before), timeout)
 	}
 	return nil
 }

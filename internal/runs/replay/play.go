@@ -168,12 +168,11 @@ func (p *player) build(ctx context.Context, def *definition.Definition) (agent.A
 
 // untimed removes the time limits and the delays of a loop. The steps that were too late are so in the record.
 func untimed(_ *definition.Agent, cfg *loopagent.Config) {
-	plan := *cfg.Plan
+	plan := &cfg.Rules
 	plan.Timeout, plan.IterationTimeout, plan.DelayBefore, plan.DelayAfter = 0, 0, 0, 0
 	if plan.MaxIterations == 0 { // without a limit it pauses after iterations that fail
 		plan.MaxIterations = math.MaxInt32
 	}
-	plan.Steps = slices.Clone(plan.Steps)
 	for i := range plan.Steps {
 		step := &plan.Steps[i]
 		step.Timeout, step.AdaptiveTimeout, step.DelayBefore, step.DelayAfter = 0, nil, 0, 0
@@ -181,7 +180,6 @@ func untimed(_ *definition.Agent, cfg *loopagent.Config) {
 			step.Retry = &loop.Retry{Attempts: step.Retry.Attempts}
 		}
 	}
-	cfg.Plan = &plan
 }
 
 // endingOf reads from the events of a run what it has come to.

@@ -96,8 +96,11 @@ func noisyLoop(t *testing.T, dice *rand.Rand) agent.Agent {
 	})
 	judge := step("judge", func() map[string]any { return map[string]any{"score": worth + dice.NormFloat64()/2} })
 	a, err := loopagent.New(loopagent.Config{
-		AgentConfig: agent.Config{Name: "refine", SubAgents: []agent.Agent{writer, judge}}, MaxIterations: 8, CanExit: []string{}, OnRegression: loop.RollbackOnWorse,
-		Score: &loop.Score{Key: "score", MinDelta: new(0.1), Patience: 2, Baseline: true, Judge: &loop.Judge{Step: "judge", Samples: 3}},
+		AgentConfig: agent.Config{Name: "refine", SubAgents: []agent.Agent{writer, judge}}, MaxIterations: 8,
+		Rules: loop.Plan{
+			CanExit: []string{}, OnRegression: loop.RollbackOnWorse,
+			Score: &loop.Score{Key: "score", MinDelta: new(0.1), Patience: 2, Baseline: true, Judge: &loop.Judge{Step: "judge", Samples: 3}},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

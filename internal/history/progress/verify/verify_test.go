@@ -39,7 +39,7 @@ func sealedLog(t *testing.T) []*session.Event {
 	}
 	outer, err := loopagent.New(loopagent.Config{
 		AgentConfig: agent.Config{Name: "outer", SubAgents: []agent.Agent{inner}}, MaxIterations: 2,
-		Score: &loop.Score{Expr: "iteration"},
+		Rules: loop.Plan{Score: &loop.Score{Expr: "iteration"}},
 	})
 	if err != nil {
 		t.Fatal(err)

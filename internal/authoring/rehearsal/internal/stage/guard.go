@@ -22,10 +22,10 @@ func LimitName(l, step *definition.Agent, kind string, d time.Duration) string {
 		}
 		return fmt.Sprintf("timeout of %s: %s", step.Name, brief.Clock(d))
 	case loop.IterationTimeout:
-		return fmt.Sprintf("iteration_timeout of %s: %s%s", l.Name, brief.Clock(l.Loop.IterationTimeout),
+		return fmt.Sprintf("iteration_timeout of %s: %s%s", l.Name, brief.Clock(time.Duration(l.Loop.IterationTimeout)),
 			byPreset(l, "iteration_timeout"))
 	}
-	return fmt.Sprintf("timeout of %s: %s%s", l.Name, brief.Clock(l.Loop.Timeout), byPreset(l, "timeout"))
+	return fmt.Sprintf("timeout of %s: %s%s", l.Name, brief.Clock(time.Duration(l.Loop.Timeout)), byPreset(l, "timeout"))
 }
 
 // byPreset names the preset that a time limit comes from, if the file does not give the limit.
@@ -53,7 +53,7 @@ func (w *Walked) By(l *definition.Agent) string {
 		}
 		return fmt.Sprintf("max_iterations: %d%s", s.MaxIterations, given)
 	case loop.ReasonTimeout:
-		return fmt.Sprintf("timeout: %s%s", brief.Duration(s.Timeout), byPreset(l, "timeout"))
+		return fmt.Sprintf("timeout: %s%s", s.Timeout, byPreset(l, "timeout"))
 	case loop.ReasonTarget:
 		return "score.target"
 	case loop.ReasonConverged:

@@ -103,12 +103,11 @@ func (p *play) prepareLLM(a *definition.Agent, cfg *llmagent.Config) {
 
 // prepareLoop removes the time limits and the waits of a loop: a walk applies them afterwards.
 func (p *play) prepareLoop(a *definition.Agent, cfg *loopagent.Config, enough func()) {
-	plan := *cfg.Plan
+	plan := &cfg.Rules
 	plan.Timeout, plan.IterationTimeout, plan.DelayBefore, plan.DelayAfter = 0, 0, 0, 0
 	if plan.MaxIterations == 0 { // without a limit it pauses after iterations that fail
 		plan.MaxIterations = math.MaxInt32
 	}
-	plan.Steps = slices.Clone(plan.Steps)
 	for i := range plan.Steps {
 		step := &plan.Steps[i]
 		step.Timeout, step.AdaptiveTimeout, step.DelayBefore, step.DelayAfter = 0, nil, 0, 0
@@ -124,9 +123,8 @@ func (p *play) prepareLoop(a *definition.Agent, cfg *loopagent.Config, enough fu
 	if p.Circles != nil && p.Target == a {
 		plan.NoProgress = p.Circles
 	}
-	cfg.Plan = &plan
 	if p.Never && p.Target == a {
-		cfg.Plan = study.Silenced(&plan)
+		cfg.Rules = *study.Silenced(plan)
 	}
 	if p.Target != nil && p.Target != a && p.Iterations == 0 {
 		return

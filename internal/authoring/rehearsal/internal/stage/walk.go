@@ -280,7 +280,7 @@ func (w *walk) stepTime(a *definition.Agent, at session.Address) time.Duration {
 			}
 			t := w.stepTime(sub, own)
 			if s := sub.Step; s != nil {
-				t += s.DelayBefore + s.DelayAfter
+				t += time.Duration(s.DelayBefore + s.DelayAfter)
 			}
 			if a.Type == definition.TypeParallel {
 				all = max(all, t)

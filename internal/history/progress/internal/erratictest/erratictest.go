@@ -51,22 +51,26 @@ func Loop(t *testing.T, name string, dice *rand.Rand, subs ...agent.Agent) agent
 	t.Helper()
 	cfg := loopagent.Config{
 		AgentConfig: agent.Config{Name: name, SubAgents: subs}, MaxIterations: uint(1 + dice.IntN(6)),
-		OnError: []loop.ErrorPolicy{loop.SkipStep, loop.NextIteration}[dice.IntN(2)],
-		Score:   &loop.Score{Key: "score", Target: new(9.0)},
+		Rules: loop.Plan{
+			OnError: []loop.ErrorPolicy{loop.SkipStep, loop.NextIteration}[dice.IntN(2)],
+			Score:   &loop.Score{Key: "score", Target: new(9.0)},
+		},
 	}
 	switch dice.IntN(4) {
 	case 0:
-		cfg.OnRegression = loop.RollbackOnWorse
+		cfg.Rules.OnRegression = loop.RollbackOnWorse
 	case 1:
-		cfg.StopWhen = &loop.Condition{Expr: "state.score == 7"}
-		cfg.StopCheck = loop.EachStep
+		cfg.Rules.StopWhen = &loop.Condition{Expr: "state.score == 7"}
+		cfg.Rules.StopCheck = loop.EachStep
 	case 2:
-		cfg.NoProgress = &loop.NoProgress{Repeats: 2}
-		cfg.CanExit = []string{}
+		cfg.Rules.NoProgress = &loop.NoProgress{Repeats: 2}
+		cfg.Rules.CanExit = []string{}
 	case 3:
-		cfg.Steps = map[string]loopagent.StepPolicy{subs[0].Name(): {Retry: &loop.Retry{Attempts: 3},
-			Circuit: &loop.Circuit{Failures: 2, Cooldown: loop.Duration(time.Microsecond)}}}
-		cfg.Finalizer = subs[len(subs)-1].Name()
+		cfg.Rules.Steps = []loop.Step{
+			{Name: subs[0].Name(), Retry: &loop.Retry{Attempts: 3},
+				Circuit: &loop.Circuit{Failures: 2, Cooldown: loop.Duration(time.Microsecond)}},
+			{Name: subs[len(subs)-1].Name(), Finalizer: true},
+		}
 	}
 	a, err := loopagent.New(cfg)
 	if err != nil {
