@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 	"github.com/refrain-dev/refrain/internal/testkit/standin"
 )
@@ -43,7 +44,12 @@ func TestFirstNightOfARealCodingAgent(t *testing.T) {
 		denied      bool // the program reports what it was not allowed to run
 		files       map[string]string
 		env         []string
+		sandbox     bool // the agent and the command run in one
 	}{
+		{program: "claude", sandbox: true, shell: run("Bash"), read: read("Read", "file_path"), write: standin.Write, denied: true},
+		{program: "codex", sandbox: true, flags: []string{"--cli", "codex"}, shell: standin.Shell, write: func(path, text string) standin.Answer {
+			return standin.Shell("cat >" + path + " <<'EOF'\n" + text + "EOF\n")
+		}},
 		{program: "claude", shell: run("Bash"), read: read("Read", "file_path"), write: standin.Write, denied: true},
 		{program: "codex", flags: []string{"--cli", "codex"}, shell: standin.Shell, write: func(path, text string) standin.Answer {
 			return standin.Shell("cat >" + path + " <<'EOF'\n" + text + "EOF\n")
@@ -66,7 +72,7 @@ func TestFirstNightOfARealCodingAgent(t *testing.T) {
 				"models": {"stub-1": {"name": "stub-1", "limit": {"context": 100000, "output": 1000}}}}}}`},
 			env: []string{"OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_AUTOUPDATE=1"}},
 	} {
-		t.Run(tt.program, func(t *testing.T) {
+		t.Run(tt.program+map[bool]string{true: " in a sandbox"}[tt.sandbox], func(t *testing.T) {
 			if tt.program == "qwen" {
 				t.Skip("qwen 0.15.10 ended its turns without the edit that the stand-in asks for; the cause is not known")
 			}
@@ -106,6 +112,12 @@ func TestFirstNightOfARealCodingAgent(t *testing.T) {
 			}
 			before := w.sums(filepath.Join(w.repo, ".git"))
 			args := append([]string{"loop", "Make the tests pass", "--until", "go test ./...", "--branch", "refrain/first", "--max", "10"}, tt.flags...)
+			if tt.sandbox {
+				if err := taskagent.SandboxCheck(); err != nil {
+					t.Skip(err)
+				}
+				args = append(args, "--sandbox", "workspace")
+			}
 			cmd := w.start(args...)
 			late := time.AfterFunc(8*time.Minute, func() { _ = cmd.Process.Signal(os.Interrupt) })
 			err := cmd.Wait()

@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/elsewhere"
 	"github.com/refrain-dev/refrain/agent/llmagent"
+	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/internal/files/runfiles"
 	"github.com/refrain-dev/refrain/internal/process/hook"
@@ -82,7 +83,7 @@ type BuildConfig struct {
 	// Names that the definition does not have are ignored.
 	Replace map[string]any
 
-	workspace func(ctx agent.InvocationContext, run func(root string, env []string) error) (map[string]any, error)
+	workspace func(ctx agent.InvocationContext, run func(taskagent.Folder) error) (map[string]any, error)
 	withhold  []string // variables that no command inherits: the secrets of webhooks
 }
 

@@ -5,6 +5,7 @@ package taskagent
 import (
 	"cmp"
 	"maps"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -249,6 +250,15 @@ func (c *CLI) program() *codingcli.Program {
 	return codingcli.Programs[c.Program]
 }
 
+// known returns what is known of the program, also of one with ACP.
+func (c *CLI) known() *codingcli.Program {
+	p := codingcli.Programs[c.Program]
+	if c.ACP != nil {
+		p = codingcli.Speakers[filepath.Base(c.ACP[0])]
+	}
+	return cmp.Or(p, new(codingcli.Program))
+}
+
 // name returns the program's name.
 func (c *CLI) name() string {
 	if len(c.ACP) > 0 {
@@ -285,6 +295,9 @@ func (a *CommandAgent) asCLI(ctx agent.InvocationContext, p *process) error {
 	}
 	p.CLI, p.Idle, p.Grace = c.name(), c.IdleTimeout, cliGrace
 	p.continues, p.before = c.continues(), a.conversation(ctx)
+	if p.Sandbox != nil {
+		p.boxWrite = c.known().OwnFolders(os.Getenv)
+	}
 	if c.ACP != nil {
 		p.Args, p.ACP, p.Allow = slices.Clone(c.ACP), codingcli.Permissions(c.Permissions), c.Allow
 		if rules := rulesOf(c.Allow); rules != nil && p.ACP == codingcli.Edit {
@@ -294,6 +307,7 @@ func (a *CommandAgent) asCLI(ctx agent.InvocationContext, p *process) error {
 	}
 	req := codingcli.Request{
 		Permissions: codingcli.Permissions(c.Permissions), Allow: rulesOf(c.Allow), Model: c.Model, MaxTurns: c.MaxTurns, Args: c.Args,
+		Confined: p.Sandbox != nil,
 	}
 	program := c.program()
 	if program.Turns {

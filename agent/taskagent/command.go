@@ -101,11 +101,13 @@ type CommandConfig struct {
 	// CLI makes the command a coding agent, and Stdin its prompt. Args, JSON, Tests, OKExitCodes, Unsafe and Open cannot be
 	// set with it. Nil means any other command.
 	CLI *CLI
-	// Around runs the command by a call of run. root replaces Root, and env has further environment variables,
+	// Around runs the command by a call of run. The folder replaces Root, and its Env has further environment variables,
 	// which Env overrides. Around returns further state keys to set, even with an error. Its error is that of run, one
 	// of its own, or a [*QuestionError]. Around is not called for a command that runs on another machine. Nil runs the
 	// command in Root.
-	Around func(ctx agent.InvocationContext, run func(root string, env []string) error) (map[string]any, error)
+	Around func(ctx agent.InvocationContext, run func(Folder) error) (map[string]any, error)
+	// Sandbox limits what the command may do; nil does not limit it.
+	Sandbox *Sandbox
 }
 
 // EnvCallID is the environment variable with the ID of a command's call ([drive.Place.CallID]).
@@ -200,6 +202,9 @@ func (a *CommandAgent) parse(s *source) {
 	if cfg.Timeout < 0 {
 		s.errorf("Timeout is negative: %s", cfg.Timeout)
 	}
+	if cfg.Sandbox != nil {
+		cfg.Sandbox.check(s)
+	}
 }
 
 // input returns the name of the standard input in errors: "Prompt" for a coding agent, and else "Stdin".
@@ -239,9 +244,9 @@ func (a *CommandAgent) do(ctx agent.InvocationContext, round int, yield func(*se
 func (a *CommandAgent) doAround(ctx agent.InvocationContext, p *process, yield func(*session.Event, error) bool) (out outcome,
 	err error) {
 	var failed error
-	sets, err := a.cfg.Around(ctx, func(root string, env []string) (err error) {
-		p.Env = append(slices.Clone(env), p.Env...)
-		out, err = a.goesOn(ctx, p, root, yield)
+	sets, err := a.cfg.Around(ctx, func(folder Folder) (err error) {
+		p.Env, p.folder = append(slices.Clone(folder.Env), p.Env...), folder
+		out, err = a.goesOn(ctx, p, folder.Path, yield)
 		if err != nil && out.unfinished && a.cfg.CLI.Unfinished == "keep" {
 			failed, err = err, nil
 		}
@@ -340,7 +345,7 @@ func (a *CommandAgent) outcome(ctx agent.InvocationContext, p *process) func(com
 // process fills the templates and returns the process to start. The caller releases its room.
 func (a *CommandAgent) process(ctx agent.InvocationContext, lookup func(string) (any, bool)) (*process, error) {
 	p := &process{CleanEnv: a.cfg.CleanEnv, Inherit: a.cfg.Inherit, Withhold: a.cfg.Withhold,
-		Limit: a.cfg.OutputLimit, Timeout: a.cfg.Timeout, Report: a.cfg.report()}
+		Limit: a.cfg.OutputLimit, Timeout: a.cfg.Timeout, Report: a.cfg.report(), Sandbox: a.cfg.Sandbox}
 	f := filling{cfg: &a.cfg, lookup: a.cfg.withArguments(ctx, lookup), p: p}
 	for i, t := range a.args {
 		in := argument

@@ -490,9 +490,9 @@ func alive(pid int) bool {
 func TestAroundRunsTheCommand(t *testing.T) {
 	root := t.TempDir()
 	calls := 0
-	around := func(_ agent.InvocationContext, run func(string, []string) error) (map[string]any, error) {
+	around := func(_ agent.InvocationContext, run func(taskagent.Folder) error) (map[string]any, error) {
 		calls++
-		if err := run(root, []string{"A=around", "B=around"}); err != nil {
+		if err := run(taskagent.Folder{Path: root, Env: []string{"A=around", "B=around"}}); err != nil {
 			return nil, err
 		}
 		return map[string]any{"files": "h1"}, nil
@@ -514,8 +514,8 @@ func TestAroundRunsTheCommand(t *testing.T) {
 		t.Errorf("a failed command: %v, state %v", got.err, got.state)
 	}
 	broken := errors.New("no snapshot")
-	around = func(_ agent.InvocationContext, run func(string, []string) error) (map[string]any, error) {
-		return nil, errors.Join(run(root, nil), broken)
+	around = func(_ agent.InvocationContext, run func(taskagent.Folder) error) (map[string]any, error) {
+		return nil, errors.Join(run(taskagent.Folder{Path: root}), broken)
 	}
 	got = command(t, taskagent.CommandConfig{Args: []string{"true"}, Around: around}, map[string]any{"out": "old"})
 	if !errors.Is(got.err, broken) || got.state["out"] != "old" {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,6 +55,10 @@ type process struct {
 	// its result is then the report. "" means that the command does not speak the protocol.
 	ACP   codingcli.Permissions `json:"acp,omitempty"`
 	Allow []string              `json:"allow,omitempty"` // further commands that an agent with ACP may run
+
+	Sandbox  *Sandbox `json:"sandbox,omitempty"`
+	boxWrite []string // what a coding agent needs for itself in a sandbox
+	folder   Folder   // that of Around
 
 	continues bool         // a coding agent continues its conversation
 	before    conversation // the conversation that it continues
@@ -116,8 +121,13 @@ func (p *process) run(parent context.Context, root, id string) (completion, erro
 	ctx, kill := context.WithCancelCause(ctx)
 	defer kill(nil)
 
+	box, err := p.makeBox(dir)
+	if err != nil {
+		return completion{}, err
+	}
+	defer box.done()
 	cmd := exec.CommandContext(ctx, p.Args[0], p.Args[1:]...)
-	cmd.Env, cmd.Dir, cmd.WaitDelay, cmd.ExtraFiles = p.environ(parent, dir, id), dir, pipeDelay, open
+	cmd.Env, cmd.Dir, cmd.WaitDelay, cmd.ExtraFiles = p.environ(parent, dir, id, box.env), dir, pipeDelay, open
 	if p.Stdin != "" && p.ACP == "" {
 		done, err := child.Input(cmd, strings.NewReader(p.Stdin))
 		if err != nil {
@@ -153,7 +163,9 @@ func (p *process) run(parent context.Context, root, id string) (completion, erro
 			return completion{}, err
 		}
 	}
-	err = work.start(cmd)
+	if err = box.apply(cmd); err == nil {
+		err = work.start(cmd)
+	}
 	started := err == nil
 	if started {
 		err = cmd.Wait()
@@ -274,8 +286,8 @@ func (t *troubles) Write(b []byte) (int, error) {
 }
 
 // environ returns the environment of the command. If a variable is in it twice, the last value counts.
-func (p *process) environ(ctx context.Context, dir, id string) []string {
+func (p *process) environ(ctx context.Context, dir, id string, more []string) []string {
 	env := child.Inheritance{Clean: p.CleanEnv, Inherit: p.Inherit, Withhold: p.Withhold}.Environ()
 	env = append(propagate.Env(ctx, append(env, "PWD="+dir)), EnvCallID+"="+id)
-	return append(env, p.Env...)
+	return slices.Concat(env, more, p.Env)
 }

@@ -45,6 +45,7 @@ type Config struct {
 	Protect                                 []string      // patterns of files to restore after a change; only with Branch
 	Squash                                  bool          // one commit for all iterations; only with Branch
 	Waits                                   bool          // wait while the agent's provider refuses requests
+	Sandbox                                 string        // level of the sandbox of the agent and of Until; "" for none
 	Plan                                    *Plan         // tasks in place of one prompt; needs Branch
 	Review                                  *Review       // of the work, when it is done; only with Branch
 	NoProgress                              int           // end after so many iterations with the same result; 0 means no end
@@ -185,6 +186,9 @@ func (c *Config) loop() *yaml.Node {
 	check := mapping("name", "check", "command", []string{"sh", "-c", untilLine},
 		"env", map[string]any{"INPUT_UNTIL": command}, "ok_exit_codes", []int{0, 1}, "output_limit", Longest,
 		"output_key", SaidKey, "result_key", "checked")
+	if c.Sandbox != "" {
+		add(check, "sandbox", c.Sandbox)
+	}
 	begin := []*yaml.Node{coder}
 	if c.Read != nil {
 		begin = []*yaml.Node{mapping("name", "reader", "description", "reads the prompt, which may have changed", "command", c.Read,
@@ -253,6 +257,9 @@ func (c *Config) workspace(space map[string]any) map[string]any {
 
 // options adds the fields that all coding agents have, and those of its program if the agent has the program of the config.
 func (c *Config) options(agent *yaml.Node, same bool) {
+	if c.Sandbox != "" {
+		add(agent, "sandbox", c.Sandbox)
+	}
 	if same && c.Wrapper != nil {
 		add(agent, "wrapper", c.Wrapper)
 	}
@@ -357,7 +364,7 @@ func (c *Config) mayRun(text string) string {
 	switch {
 	case c.Permissions != "edit":
 		return text
-	case c.CLI == "codex":
+	case c.CLI == "codex" && c.Sandbox == "":
 		return text + "You may run it yourself. Commands have no network, and write only in this folder.\n"
 	}
 	text += "You may run it yourself, with other arguments too"

@@ -231,6 +231,7 @@ func (d *doctor) programs(ctx context.Context, def *definition.Definition, root 
 	for a := range def.Root.All {
 		d.command(a)
 		d.conversation(a)
+		d.sandbox(a)
 	}
 }
 

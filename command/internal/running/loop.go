@@ -37,6 +37,7 @@ type loopFlags struct {
 	file, cli, acp             string
 	until, write               string
 	model, permissions, denied string
+	sandbox                    string
 	onLimit                    string
 	most                       int
 	cost                       float64
@@ -254,6 +255,8 @@ func (f *loopFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(&f.permissions, "permissions", "edit", "what the coding agent may do without asking: read, edit or all")
 	fl.StringArrayVar(&f.allow, "allow", nil, "`command` that the coding agent may run besides that of --until, such as 'npm run lint'; "+
 		"repeat the flag for more")
+	fl.StringVar(&f.sandbox, "sandbox", "none", "limit what the coding agent and the command of --until may do, on Linux: workspace, or best_effort as far as the "+
+		"machine can; they change only the copy, and read no keys")
 	fl.StringVar(&f.denied, "denied", "allow", "what to do after the coding agent was denied a tool: allow goes on, fail ends the loop")
 	fl.StringVar(&f.noProgress, "no-progress", "3", "stop after this `number` of iterations with the same result in a row; off for no such stop")
 	fl.StringVar(&f.onLimit, "on-limit", "stop",
@@ -344,6 +347,8 @@ func (f *loopFlags) definition(ctx context.Context, e *term.Env, args []string) 
 		return nil, errors.New("--copy and --setup need --branch, because they prepare a copy of the repository; add --branch NAME")
 	case f.retry < 1:
 		return nil, fmt.Errorf("--retry %d: give at least 1", f.retry)
+	case !slices.Contains([]string{"none", "", taskagent.SandboxWorkspace, taskagent.SandboxBestEffort}, f.sandbox):
+		return nil, fmt.Errorf("--sandbox %s: give workspace, best_effort or none", f.sandbox)
 	case f.conversation != taskagent.ConversationFresh && f.conversation != taskagent.ConversationContinue:
 		return nil, fmt.Errorf("--conversation %s: give fresh or continue", f.conversation)
 	case f.acp != "" && (f.wrapper != "" || len(f.args) > 0):
@@ -410,7 +415,7 @@ func (f *loopFlags) definition(ctx context.Context, e *term.Env, args []string) 
 		Prompt: prompt, CLI: program, ACP: acp, Inherit: f.inherit, Until: f.until, Done: f.agrees,
 		Most: f.most, Cost: f.cost, Timeout: f.timeout, Idle: f.idle,
 		Model: f.model, Permissions: f.permissions, Denied: f.denied, Branch: f.branch, Protect: f.protect,
-		Waits: f.onLimit == "wait", Allow: f.allow, NoProgress: same, Copy: f.copies(), Squash: f.squash,
+		Waits: f.onLimit == "wait", Sandbox: strings.TrimPrefix(f.sandbox, "none"), Allow: f.allow, NoProgress: same, Copy: f.copies(), Squash: f.squash,
 		Notes: notes, KeepsNotes: f.keepNotes, ReadNotes: []string{refrain, readNotes, notes},
 		Plan: tasks, Review: review, Count: count, Read: read, Setup: f.setup, Wrapper: wrapper, Args: f.args, MaxTurns: f.maxTurns, Retry: f.retry,
 		Conversation: strings.TrimPrefix(f.conversation, taskagent.ConversationFresh),

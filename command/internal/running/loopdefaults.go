@@ -37,7 +37,7 @@ const argsKey = "args"
 var withDefault = []string{"acp", "agent-command", "allow", argsKey, "branch", "budget-cost", "cli", "conversation", "copies", "copy",
 	"denied", "done", "idle-timeout", "inherit", "keep-notes", "max", "max-turns", "model", "no-progress", "notes", "notify-command", "on-limit", "on-task-failure",
 	"permissions",
-	"plan", "prompt", "protect", "retry", "review", "review-cli", "review-model", "setup", "squash", "timeout", "until"}
+	"plan", "prompt", "protect", "retry", "review", "review-cli", "review-model", "sandbox", "setup", "squash", "timeout", "until"}
 
 // ofProgram lists the flags that belong to the program of the coding agent: who chooses another one chooses them too.
 var ofProgram = []string{"acp", "agent-command", argsKey, "cli", "inherit", "max-turns", "model"}

@@ -12,17 +12,18 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/internal/files/workspace"
 )
 
 // Around returns a function that runs a command according to work, for taskagent.CommandConfig; nil means the zero
 // Work.
-func (rs *Runs) Around(work *Work) func(agent.InvocationContext, func(string, []string) error) (map[string]any, error) {
+func (rs *Runs) Around(work *Work) func(agent.InvocationContext, func(taskagent.Folder) error) (map[string]any, error) {
 	w := new(Work)
 	if work != nil {
 		w = work
 	}
-	return func(ctx agent.InvocationContext, run func(root string, env []string) error) (map[string]any, error) {
+	return func(ctx agent.InvocationContext, run func(taskagent.Folder) error) (map[string]any, error) {
 		if w.In == Clean {
 			return nil, rs.clean(ctx, w, run)
 		}
@@ -33,7 +34,7 @@ func (rs *Runs) Around(work *Work) func(agent.InvocationContext, func(string, []
 // work runs a command in the tree of its run. The files are made equal to the state before it, and
 // what it changes becomes part of the state. The changes of a command that fails are not: the next
 // one begins with the files of the state.
-func (rs *Runs) work(ctx agent.InvocationContext, w *Work, run func(root string, env []string) error) (sets map[string]any, err error) {
+func (rs *Runs) work(ctx agent.InvocationContext, w *Work, run func(taskagent.Folder) error) (sets map[string]any, err error) {
 	d, key, was, err := rs.own(ctx)
 	if err != nil {
 		return nil, err
@@ -53,7 +54,7 @@ func (rs *Runs) work(ctx agent.InvocationContext, w *Work, run func(root string,
 	if err := restore(ctx, d.tree, w); err != nil {
 		return nil, err
 	}
-	if err := d.run(run); err != nil {
+	if err := d.run(ctx, run); err != nil {
 		return nil, err
 	}
 	if now.hash, err = d.tree.Snapshot(ctx); err != nil {
@@ -95,12 +96,20 @@ func (d *lockedTree) leftOut() string {
 }
 
 // run runs a command in the folder of a tree.
-func (d *lockedTree) run(command func(string, []string) error) error {
+func (d *lockedTree) run(ctx context.Context, command func(taskagent.Folder) error) error {
 	work, err := d.tree.MakeWork()
 	if err != nil {
 		return err
 	}
-	return command(work, d.tree.Environ())
+	return command(folderOf(ctx, d.tree, work, d.tree.Environ()))
+}
+
+// folderOf describes a folder of a tree, or of a clean checkout of it, for a command that works there.
+func folderOf(ctx context.Context, t *workspace.Tree, work string, env []string) taskagent.Folder {
+	return taskagent.Folder{Path: work, Env: env, Access: func() (write, read []string, private string, err error) {
+		top, read, private, err := t.Access(ctx, work)
+		return []string{top}, read, private, err
+	}}
 }
 
 // mostNames is how many protected files the state names.
@@ -163,7 +172,7 @@ func (rs *Runs) touched(ctx context.Context, t *workspace.Tree, now *state) ([]w
 }
 
 // clean runs a command in a clean checkout of the files of the state.
-func (rs *Runs) clean(ctx agent.InvocationContext, w *Work, run func(root string, env []string) error) error {
+func (rs *Runs) clean(ctx agent.InvocationContext, w *Work, run func(taskagent.Folder) error) error {
 	d, _, now, err := rs.own(ctx)
 	if err != nil {
 		return err
@@ -180,5 +189,7 @@ func (rs *Runs) clean(ctx agent.InvocationContext, w *Work, run func(root string
 			return fmt.Errorf("find the overlay: %w", err)
 		}
 	}
-	return d.tree.Clean(ctx, now.hash, undo, overlay, run)
+	return d.tree.Clean(ctx, now.hash, undo, overlay, func(dir string, env []string) error {
+		return run(folderOf(ctx, d.tree, dir, env))
+	})
 }

@@ -162,6 +162,24 @@ func (t *Tree) Environ() []string {
 	return []string{"REFRAIN_WORKSPACE=" + t.Work(), "REFRAIN_START=" + string(t.start), "GIT_CEILING_DIRECTORIES=" + t.place}
 }
 
+// Access returns what a program may do that works in work, which is [Tree.Work] or the folder of a clean checkout: the folder that it may
+// change, those that it may read so that git works, and one for its temporary files and caches, which is removed with the tree.
+func (t *Tree) Access(ctx context.Context, work string) (write string, read []string, private string, err error) {
+	write = work
+	if t.folder != "" {
+		write = strings.TrimSuffix(work, string(filepath.Separator)+filepath.FromSlash(t.folder))
+	}
+	read = []string{filepath.Join(t.store, "objects")}
+	if t.repo { // for the history
+		users, err := t.userPath(ctx, "objects")
+		if err != nil {
+			return "", nil, "", err
+		}
+		read = append(read, users)
+	}
+	return write, read, filepath.Join(t.place, "private"), nil
+}
+
 // Close releases the tree. Its files stay on the disk, and a later Open finds them.
 func (t *Tree) Close() error {
 	t.mu.Lock()

@@ -45,3 +45,16 @@ func caches(programs []string) (all []string) {
 	}
 	return all
 }
+
+// OwnFolders returns the files and folders that the program needs to change for itself, with ~ for the home folder.
+func (p *Program) OwnFolders(getenv func(string) string) (all []string) {
+	if p.SettingsVariable != "" {
+		if dir := getenv(p.SettingsVariable); filepath.IsAbs(dir) {
+			all = append(all, dir)
+		}
+	}
+	for _, name := range p.Settings {
+		all = append(all, "~/"+name)
+	}
+	return all
+}

@@ -26,7 +26,8 @@ var claude = &Program{
 	SignIn:  "run claude once and sign in, or set ANTHROPIC_API_KEY",
 	Costs:   true, Turns: true,
 	SignedIn: []string{"auth", "status"},
-	Start:    startClaude,
+	Settings: claudeSettings, SettingsVariable: "CLAUDE_CONFIG_DIR",
+	Start: startClaude,
 	Kind: func(line []byte) string {
 		var l claudeLine
 		if json.Unmarshal(line, &l) != nil {
@@ -46,6 +47,8 @@ var claude = &Program{
 	Edits: editsOfClaude,
 	Read:  readClaude,
 }
+
+var claudeSettings = []string{".claude", ".claude.json", ".local/share/claude", ".local/state/claude"}
 
 func startClaude(r Request) (args, env []string) {
 	modes := map[Permissions]string{Read: "default", Edit: "acceptEdits", All: "bypassPermissions"}

@@ -18,7 +18,8 @@ var codex = &Program{
 	Install:   "npm install -g @openai/codex",
 	SignIn:    "run codex login",
 	SignedIn:  []string{"login", "status"},
-	Start:     startCodex,
+	Settings:  []string{".codex"}, SettingsVariable: "CODEX_HOME",
+	Start: startCodex,
 	Kind: func(line []byte) string {
 		var l codexLine
 		if json.Unmarshal(line, &l) != nil || l.Type == "item.completed" && l.Item.Type != "agent_message" ||
@@ -35,9 +36,13 @@ var codex = &Program{
 
 func startCodex(r Request) (args, env []string) {
 	modes := map[Permissions]string{Read: "read-only", Edit: "workspace-write", All: "danger-full-access"}
+	mode := modes[r.Permissions]
+	if r.Confined && r.Permissions == Edit {
+		mode = modes[All] // the sandbox around it is narrower, and allows no other one inside
+	}
 	// No login shell, because it can set another PATH than Refrain's.
-	args = []string{"exec", "--json", "--skip-git-repo-check", "-s", modes[r.Permissions], "-c", "allow_login_shell=false"}
-	if r.Allow != nil && r.Permissions == Edit {
+	args = []string{"exec", "--json", "--skip-git-repo-check", "-s", mode, "-c", "allow_login_shell=false"}
+	if r.Allow != nil && r.Permissions == Edit && !r.Confined {
 		for _, dir := range caches(r.Allow.Programs()) {
 			args = append(args, "--add-dir", dir)
 		}

@@ -41,6 +41,7 @@ type Request struct {
 	MaxTurns    int                // 0 means no limit
 	MaxCost     *float64           // in US dollars; nil means no limit
 	Args        []string           // further arguments
+	Confined    bool               // it runs in a sandbox of Refrain's, in which it can make none of its own
 	// Continue is the ID of a conversation to continue; "" begins a new one. The program continues a copy, which has its own
 	// ID. The conversation itself does not change, so that a run that goes back to it does not find later, undone work in it.
 	Continue string
@@ -140,6 +141,10 @@ type Program struct {
 	SignedIn []string
 	// Keeps says how a program that speaks the Agent Client Protocol continued its conversation in a test.
 	Keeps string
+	// Settings are the files and folders below the home folder in which the program keeps its settings, its keys and its conversations. A variable
+	// of Variables can name another folder, which is in SettingsVariable.
+	Settings         []string
+	SettingsVariable string
 	// Costs reports whether the program reports its cost, and Turns whether it has options that limit turns and cost.
 	Costs, Turns bool
 	// Start returns the arguments after the program's name, and variables that turn off telemetry and updates.
@@ -165,15 +170,15 @@ var Programs = map[string]*Program{"claude": claude, "codex": codex}
 // Speakers maps the names of known programs that speak the Agent Client Protocol to how they are installed, how a person
 // signs in, and which version was tested, if the program reports its version. Other programs may speak the protocol too.
 var Speakers = map[string]*Program{
-	"claude-agent-acp": {Install: "npm install -g @zed-industries/claude-agent-acp", Keeps: copies,
+	"claude-agent-acp": {Settings: claudeSettings, SettingsVariable: "CLAUDE_CONFIG_DIR", Install: "npm install -g @zed-industries/claude-agent-acp", Keeps: copies,
 		SignIn: "run claude once and sign in, or set ANTHROPIC_API_KEY and name it with inherit"},
-	"gemini": {Install: "npm install -g @google/gemini-cli", Tested: "0.61.0", Keeps: "begins a new conversation each time",
+	"gemini": {Settings: []string{".gemini"}, Install: "npm install -g @google/gemini-cli", Tested: "0.61.0", Keeps: "begins a new conversation each time",
 		SignIn: "run gemini once and sign in, or set GEMINI_API_KEY and name it with inherit"},
-	"qwen": {Install: "npm install -g @qwen-code/qwen-code", Tested: "0.15.10",
+	"qwen": {Settings: []string{".qwen"}, Install: "npm install -g @qwen-code/qwen-code", Tested: "0.15.10",
 		Keeps:  "goes on with its conversation itself, and begins a new one after a rollback or a failed attempt",
 		SignIn: "run qwen once and sign in, or set OPENAI_API_KEY and name it with inherit"},
-	"opencode": {Install: "npm install -g opencode-ai", Tested: "1.18.33", Keeps: copies, SignIn: "run opencode auth login"},
-	"codex-acp": {Install: "npm install -g @agentclientprotocol/codex-acp", Tested: "2.6.0", Keeps: copies,
+	"opencode": {Settings: []string{".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"}, Install: "npm install -g opencode-ai", Tested: "1.18.33", Keeps: copies, SignIn: "run opencode auth login"},
+	"codex-acp": {Settings: []string{".codex"}, SettingsVariable: "CODEX_HOME", Install: "npm install -g @agentclientprotocol/codex-acp", Tested: "2.6.0", Keeps: copies,
 		SignIn: "run codex login, or set OPENAI_API_KEY and name it with inherit"},
 }
 
