@@ -71,23 +71,26 @@ func Reads(getenv func(string) string) []string {
 func settings() []string {
 	entries, _ := os.ReadDir("/etc")
 	var paths []string
+	for _, name := range []string{"certs", "openssl.cnf"} { // and not the private keys beside them
+		paths = append(paths, filepath.Join("/etc/ssl", name))
+	}
 	for _, e := range entries {
-		if !slices.Contains(secretSettings, e.Name()) && !strings.HasPrefix(e.Name(), "ssl-private") {
+		if !slices.Contains(secretSettings, e.Name()) && e.Name() != "ssl" {
 			paths = append(paths, filepath.Join("/etc", e.Name()))
 		}
 	}
 	return paths
 }
 
-// programFolder returns what has to be read to run a program: its file, and the packages of Node or the virtual environment
-// around it.
-func programFolder(path string) []string {
+// programFiles returns what has to be read to run a program: its file, or the packages of Node in which it lies. The folder around another
+// program may be a home folder, so it has to be named.
+func programFiles(path string) []string {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return []string{path}
 	}
 	if before, _, ok := strings.Cut(real, "/node_modules/"); ok {
-		return []string{filepath.Dir(path), filepath.Join(before, "node_modules")}
+		return []string{filepath.Join(before, "node_modules")}
 	}
-	return []string{path, filepath.Dir(real)}
+	return []string{real}
 }

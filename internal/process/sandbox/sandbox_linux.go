@@ -69,7 +69,7 @@ func (r Rules) Apply(cmd *exec.Cmd) error {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(cmd.Dir, path)
 	}
-	r.Read = slices.Concat(r.Read, programFolder(path))
+	r.Read = slices.Concat(r.Read, programFiles(path))
 	rules, err := json.Marshal(r)
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/refrain-dev/refrain/internal/process/sandbox"
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 )
 
 func Example() {
@@ -56,7 +57,7 @@ func confined(t *testing.T, r sandbox.Rules, script string, env ...string) (dir,
 // A hostile program: each line tries to get out, and each is refused. A line that succeeds prints ESCAPED.
 func TestHostileProgram(t *testing.T) {
 	home, other := t.TempDir(), t.TempDir()
-	for name, text := range map[string]string{".ssh/id_ed25519": "KEY", ".aws/credentials": "KEY", "other/run/tree/file": "text", "repo/.git/config": "text"} {
+	for name, text := range map[string]string{".ssh/id_ed25519": "KEY", ".aws/credentials": "KEY", "other/run/tree/file": "text", "repo/.git/config": "text", "beside": "KEY"} {
 		path := filepath.Join(home, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -97,6 +98,7 @@ func TestHostileProgram(t *testing.T) {
 		`kill $PID`,
 		`kill -9 $SELF`,
 		`cat /etc/shadow`,
+		`cat "$HOME/beside"`,
 		`echo x > /tmp/refrain-escaped`,
 		`ls "$OTHER"`,
 		`echo x > /etc/refrain-escaped`,
@@ -138,6 +140,9 @@ echo $0 "$1"; exit 7`, "TMPDIR="+private)
 
 // Go builds and tests a module that needs nothing else, with a build cache of its own.
 func TestGoInSandbox(t *testing.T) {
+	if !longtest.On() {
+		t.Skip("it builds the standard library anew")
+	}
 	private := t.TempDir()
 	_, out, err := confined(t, sandbox.Rules{Write: []string{private}, NoNetwork: true}, `set -e
 printf 'module m\n' > go.mod
@@ -181,6 +186,28 @@ func TestMissingProgram(t *testing.T) {
 	_, out, err := confined(t, sandbox.Rules{}, "./missing")
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 127 {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// A program in a home folder runs, and reads nothing beside it.
+func TestProgramAtHome(t *testing.T) {
+	if _, err := sandbox.Check(); err != nil {
+		t.Skip(err)
+	}
+	home := t.TempDir()
+	for name, text := range map[string]string{"tool": "#!/bin/sh\necho runs\ncat \"$HOME/beside\"\n", "beside": "KEY"} {
+		if err := os.WriteFile(filepath.Join(home, name), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(filepath.Join(home, "tool"))
+	cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), "HOME="+home)
+	if err := (sandbox.Rules{}).Apply(cmd); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.HasPrefix(string(out), "runs\n") || strings.Contains(string(out), "KEY") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

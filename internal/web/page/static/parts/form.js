@@ -37,7 +37,7 @@ const policy = ['on_error', 'delay_before', 'delay_after']
 const groups = {
   start: ['query', 'inputs', 'state', 'shapes', 'session', 'workspace'],
   model: ['model', 'context', 'static_instruction', 'tools', 'output_schema', 'temperature', 'max_tokens', 'thinking', 'prompt_cache', 'request_retry'],
-  program: ['command', 'cli', 'acp', 'prompt', 'permissions', 'denied', 'args', 'conversation', 'max_turns', 'max_cost', 'idle_timeout', 'on_limit', 'stdin', 'env', 'clean_env', 'inherit', 'dir', 'in', 'overlay', 'changes', 'tests', 'ok_exit_codes', 'output_limit', 'unsafe'],
+  program: ['command', 'cli', 'acp', 'prompt', 'permissions', 'denied', 'args', 'conversation', 'max_turns', 'max_cost', 'idle_timeout', 'on_limit', 'stdin', 'env', 'clean_env', 'inherit', 'dir', 'in', 'overlay', 'changes', 'tests', 'ok_exit_codes', 'output_limit', 'sandbox', 'unsafe'],
   request: ['url', 'endpoint', 'method', 'headers', 'body', 'payload', 'json', 'ok_status', 'size_limit', 'redirect_hosts', 'new_context'],
   person: ['question', 'ask', 'options', 'keys', 'deadline', 'default'],
   result: ['set', 'value', 'text', 'output_key', 'result_key', 'result', 'exit_when', 'exit_reason', 'can_exit_loop', 'stop_check', 'finalizer', 'finalizer_reserve'],
