@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package longtest chooses how many cases a randomized test runs. The number is small by default, and large if the
-// environment has REFRAIN_LONG, as in CI.
+// environment has REFRAIN_LONG, as in CI. .ci/long runs the tests of the files that import this package.
 //
 //	for seed := range longtest.N(60, 300) {
 package longtest
