@@ -121,7 +121,8 @@ var commandRows = []row[Command]{
 	field("dir", "working directory, inside the run's root", aText, func(c *Command) *string { return &c.Dir }),
 	field("output_limit", "largest output, such as 1MB", aSize, func(c *Command) *int64 { return &c.OutputLimit }),
 	field("ok_exit_codes", "exit codes that mean success; [0] if left out, with tests [0, 1]", each(wholeIn(0, 255), listing{empty: "leave it out for the default"}), func(c *Command) *[]int { return &c.OKExitCodes }).shown([]int{0}),
-	field("sandbox", "limit what the command may do with files and the network, on Linux: workspace, best_effort, or {level, write, read, network, ports}", sandboxParts.value(), func(c *Command) **taskagent.Sandbox { return &c.Sandbox }),
+	field("sandbox", "limit what the command may do with files and the network, on Linux: workspace, best_effort, or {level, write, read, network, ports}",
+		sandboxParts.value(), func(c *Command) **taskagent.Sandbox { return &c.Sandbox }),
 	field("unsafe", "true allows any value in an argument or in a variable, where a program may read it as an option, a setting or code", aBool, func(c *Command) *bool { return &c.Unsafe }),
 	field("json", "", aBool, func(c *Command) *bool { return &c.JSON }),
 	field("tests", "count tests in the output, which is go_json (go test -json), junit (XML) or counts (a JSON object), or in a JUnit file such as report.xml; output_key gets {passed, failed, skipped, total, score, said}", aText, func(c *Command) *string { return &c.Tests }),
@@ -166,11 +167,16 @@ var cliRows = []row[Command]{
 }
 
 var sandboxParts = parts[taskagent.Sandbox]{or: "level", rows: []row[taskagent.Sandbox]{
-	field("level", "workspace fails a step that this machine cannot limit; best_effort limits it as far as the machine can", oneWord(taskagent.SandboxWorkspace, taskagent.SandboxBestEffort), func(s *taskagent.Sandbox) *string { return &s.Level }).shown(taskagent.SandboxWorkspace),
-	field("write", "further files and folders that the command may change: absolute paths, or below the home folder as ~/…", each(aText, listing{empty: "leave it out for none"}), func(s *taskagent.Sandbox) *[]string { return &s.Write }),
-	field("read", "further files and folders that the command may read", each(aText, listing{empty: "leave it out for none"}), func(s *taskagent.Sandbox) *[]string { return &s.Read }),
-	field("network", "any (default), or none: no TCP connections except to ports, and no listening", oneWord(taskagent.NetworkAny, taskagent.NetworkNone), func(s *taskagent.Sandbox) *string { return &s.Network }).shown(taskagent.NetworkAny),
-	field("ports", "TCP ports to which the command may connect in spite of network: none", each(wholeIn(1, 65535), listing{empty: "leave it out for none"}), func(s *taskagent.Sandbox) *[]int { return &s.Ports }),
+	field("level", "workspace fails a step that this machine cannot limit; best_effort limits it as far as the machine can",
+		oneWord(taskagent.SandboxWorkspace, taskagent.SandboxBestEffort), func(s *taskagent.Sandbox) *string { return &s.Level }).shown(taskagent.SandboxWorkspace),
+	field("write", "further files and folders that the command may change: absolute paths, or below the home folder as ~/…",
+		each(aText, listing{empty: "leave it out for none"}), func(s *taskagent.Sandbox) *[]string { return &s.Write }),
+	field("read", "further files and folders that the command may read",
+		each(aText, listing{empty: "leave it out for none"}), func(s *taskagent.Sandbox) *[]string { return &s.Read }),
+	field("network", "any (default), or none: no TCP connections except to ports, and no listening",
+		oneWord(taskagent.NetworkAny, taskagent.NetworkNone), func(s *taskagent.Sandbox) *string { return &s.Network }).shown(taskagent.NetworkAny),
+	field("ports", "TCP ports to which the command may connect in spite of network: none",
+		each(wholeIn(1, 65535), listing{empty: "leave it out for none"}), func(s *taskagent.Sandbox) *[]int { return &s.Ports }),
 }, has: "it has level, write, read, network and ports"}
 
 var onLimitParts = parts[taskagent.OnLimit]{or: "wait", rows: []row[taskagent.OnLimit]{

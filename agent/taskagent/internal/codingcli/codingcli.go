@@ -177,7 +177,8 @@ var Speakers = map[string]*Program{
 	"qwen": {Settings: []string{".qwen"}, Install: "npm install -g @qwen-code/qwen-code", Tested: "0.15.10",
 		Keeps:  "goes on with its conversation itself, and begins a new one after a rollback or a failed attempt",
 		SignIn: "run qwen once and sign in, or set OPENAI_API_KEY and name it with inherit"},
-	"opencode": {Settings: []string{".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"}, Install: "npm install -g opencode-ai", Tested: "1.18.33", Keeps: copies, SignIn: "run opencode auth login"},
+	"opencode": {Settings: []string{".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"},
+		Install: "npm install -g opencode-ai", Tested: "1.18.33", Keeps: copies, SignIn: "run opencode auth login"},
 	"codex-acp": {Settings: []string{".codex"}, SettingsVariable: "CODEX_HOME", Install: "npm install -g @agentclientprotocol/codex-acp", Tested: "2.6.0", Keeps: copies,
 		SignIn: "run codex login, or set OPENAI_API_KEY and name it with inherit"},
 }
