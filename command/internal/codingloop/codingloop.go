@@ -294,7 +294,7 @@ func (c *Config) planSteps(begin, checks []*yaml.Node) []*yaml.Node {
 	}
 	task := step("task", "next", c.Plan.File, c.Plan.Copy)
 	add(task, "env", map[string]any{"INPUT_TICKED": "{{ticked}}", "INPUT_UNTIL": "{{until}}",
-		"INPUT_FILES": "{{" + runfiles.Key + ".tree}}"})
+		"INPUT_FILES": "{{" + runfiles.Key + ".tree}} {{" + runfiles.Key + ".edits}}"})
 	add(task, "output_key", "task")
 	tick := step("tick", "tick", c.Plan.File, c.Plan.Copy)
 	add(tick, "stdin", "{{said}}")

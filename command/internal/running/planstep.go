@@ -106,11 +106,19 @@ func readPlan(file string) (*plan.Plan, error) {
 
 // next returns the task to work on, and writes the plan into the copy, with the boxes of the tasks that are done.
 func (s *planStep) next(file string, g plan.Progress) (any, error) {
-	n := s.plan.Next(g, s.getenv("INPUT_UNTIL"), cmp.Or(s.getenv("INPUT_FILES"), runfiles.StartFiles))
+	n := s.plan.Next(g, s.getenv("INPUT_UNTIL"), filesBefore(s.getenv("INPUT_FILES")))
 	if n.Key != "" && n.Command == "" {
 		return nil, noCommand(n.Title)
 	}
 	return n, s.write(file, g)
+}
+
+// filesBefore returns the value of [runfiles.Work].Restore for the files of a state: their tree, and the edits in it after a space.
+func filesBefore(text string) string {
+	if strings.HasPrefix(text, " ") { // the state has no tree before a step has changed it
+		return runfiles.StartFiles + text
+	}
+	return cmp.Or(text, runfiles.StartFiles)
 }
 
 // noCommand is the error for a task that no command decides.

@@ -54,17 +54,26 @@ func textAt(at drive.Place, path string) (text string, ok bool) {
 	return text, ok
 }
 
-// restore goes back to earlier files before a step, if the step's [Work] names them.
-func restore(ctx agent.InvocationContext, t *workspace.Tree, w *Work) error {
+// restore goes back to earlier files before a step, if the step's [Work] names them. edits has what persons have edited until now.
+func restore(ctx agent.InvocationContext, t *workspace.Tree, w *Work, edits string) (err error) {
 	text, _ := textAt(drive.At(ctx), w.Restore)
-	h := workspace.Hash(text)
+	files, known, stay := strings.Cut(text, " ")
+	h := workspace.Hash(files)
 	switch {
 	case w.Restore == "" || text == "":
 		return nil
-	case text == StartFiles:
+	case files == StartFiles:
 		h = t.Start()
 	}
-	_, err := t.Ensure(ctx, h)
+	if later, ok := strings.CutPrefix(edits, strings.TrimSpace(known)); ok && stay {
+		trees := treesOf(later)
+		for i := 0; i < len(trees); i += 2 {
+			if h, err = t.Redo(ctx, h, trees[i], trees[i+1]); err != nil {
+				return err
+			}
+		}
+	}
+	_, err = t.Ensure(ctx, h)
 	return err
 }
 

@@ -18,7 +18,7 @@ import (
 // files that somebody else has changed. If they have changed without a decision, the step asks for it by
 // its error.
 func startFrom(ctx agent.InvocationContext, t *workspace.Tree, now *state) error {
-	discarded := make(map[workspace.Hash]bool)
+	discarded, was := make(map[workspace.Hash]bool), now.hash
 	for _, a := range drive.At(ctx).Answers() {
 		h := workspace.Hash(a.ID[strings.LastIndexByte(a.ID, '-')+1:])
 		r, err := a.EditResolution()
@@ -31,6 +31,9 @@ func startFrom(ctx agent.InvocationContext, t *workspace.Tree, now *state) error
 		if r.Action == mark.ResolveBase {
 			now.base = h
 		}
+	}
+	if now.hash != was {
+		now.edits = strings.TrimSpace(fmt.Sprintf("%s %s:%s", now.edits, was, now.hash))
 	}
 	t.CountFrom(now.base)
 	_, err := t.Ensure(ctx, now.hash)

@@ -60,7 +60,7 @@ type Result struct {
 // hash of the files; base is the hash of the files that protect and limits compare with, if it is not the
 // start; lines is how many lines differ from that; protected names the files that the step protected_by was
 // not allowed to change; left_out names git repositories inside the files, which
-// are not stored; commit is the last commit of [Work].Commit; run is the run that the tree belongs to; result says where
+// are not stored; edits has what persons have edited while the run was paused; commit is the last commit of [Work].Commit; run is the run that the tree belongs to; result says where
 // the files of the result went; kept is the branch whose files the last parallel agent with keep_best has kept.
 const Key = "workspace"
 
@@ -133,7 +133,8 @@ type Work struct {
 	// become a commit with this text as its message, unless they are those of the last commit.
 	Commit string
 	// Restore is the state key of a text, or KEY.FIELD of a map. If the key has a value, the hash of earlier files of the run or
-	// StartFiles, the step begins with those files, and not with those of the state.
+	// StartFiles, the step begins with those files, and not with those of the state. If a space and the edits of the state of that
+	// time follow, what persons have edited since then stays: a file that they have edited is as they left it.
 	Restore string
 }
 

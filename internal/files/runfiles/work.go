@@ -51,7 +51,7 @@ func (rs *Runs) work(ctx agent.InvocationContext, w *Work, run func(taskagent.Fo
 			sets = map[string]any{key: begun.value()}
 		}
 	}()
-	if err := restore(ctx, d.tree, w); err != nil {
+	if err := restore(ctx, d.tree, w, now.edits); err != nil {
 		return nil, err
 	}
 	if err := d.run(ctx, run); err != nil {

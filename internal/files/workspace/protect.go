@@ -79,6 +79,27 @@ func (t *Tree) PutBack(ctx context.Context, now Hash, touched []Change) (Hash, e
 	return h, nil
 }
 
+// Redo returns the tree h with each file that differs between two other trees as it is in the second of them. It changes no files.
+func (t *Tree) Redo(ctx context.Context, h, from, to Hash) (Hash, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	changes, err := t.git.compare(ctx, from, to)
+	var edits []edit
+	for _, c := range changes {
+		edits = append(edits, edit{c.Path, c.Mode, c.blob})
+	}
+	if err == nil {
+		h, err = t.edited(ctx, t.git, string(h), edits)
+	}
+	if err == nil {
+		err = t.pin(ctx, string(h), h)
+	}
+	if err != nil {
+		return "", fmt.Errorf("redo changes of files: %w", err)
+	}
+	return h, nil
+}
+
 // Protected lists the files that match one of the patterns, relative to [Config].From, and differ between two trees. See
 // [Tree.PutBackIgnored] for files that git ignores.
 func (t *Tree) Protected(ctx context.Context, base, now Hash, patterns []string) (touched []Change, err error) {
