@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 )
 
 // lockFile opens the lock. Here it does not keep out another process; the lease of the run does.
@@ -18,6 +19,10 @@ func lockFile(_ context.Context, name string) (*os.File, error) {
 		return nil, fmt.Errorf("open the lock of a workspace: %w", err)
 	}
 	return f, nil
+}
+
+func lockPruning(ctx context.Context, store string, _ bool) (*os.File, error) {
+	return lockFile(ctx, filepath.Join(store, "prune"))
 }
 
 func inherit(*exec.Cmd, *os.File) {}

@@ -41,6 +41,11 @@ func (t *Tree) keepHead(ctx context.Context) error {
 	if err != nil || head == "" {
 		return err
 	}
+	lock, err := lockPruning(ctx, filepath.Dir(t.store), false)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
 	g, err := t.withOrigin(ctx, t.git)
 	if err != nil {
 		return err
@@ -173,11 +178,21 @@ func (t *Tree) parent(ctx context.Context, c *committer) (string, error) {
 }
 
 // cutHistory ends the history of a tree's own repository with the user's last commit if git gc has deleted the parents of the commit
-// in the user's repository, so that git log works in the tree.
+// in the user's repository, so that git log works in the tree. It looks there again only if git has deleted something since.
 func (t *Tree) cutHistory(ctx context.Context, work string) error {
 	commit, err := t.commit()
 	if err != nil || commit == nil || t.prefix != "" {
 		return err
+	}
+	_, parents := partsOf(commit)
+	if t.objects == "" {
+		if t.objects, err = t.userPath(ctx, "objects"); err != nil {
+			return err
+		}
+	}
+	now := work + t.foldersOf(parents)
+	if now == t.history {
+		return nil
 	}
 	head, err := t.head()
 	if err != nil {
@@ -188,10 +203,12 @@ func (t *Tree) cutHistory(ctx context.Context, work string) error {
 	if err != nil {
 		return err
 	}
-	_, parents := partsOf(commit)
 	missing, err := g.lacks(ctx, []byte(strings.Join(parents, "\n")))
-	if err != nil || len(missing) == 0 {
+	if err != nil {
 		return err
+	}
+	if t.history = now; len(missing) == 0 {
+		return nil
 	}
 	root, err := os.OpenRoot(work)
 	if err != nil {
@@ -203,6 +220,21 @@ func (t *Tree) cutHistory(ctx context.Context, work string) error {
 		return fmt.Errorf("end the history of the tree: %w", err)
 	}
 	return nil
+}
+
+// foldersOf returns the times of the folders in the user's repository that have some objects, alone or in a pack.
+func (t *Tree) foldersOf(objects []string) (times string) {
+	folders := []string{"pack"}
+	for _, name := range objects {
+		folders = append(folders, name[:min(2, len(name))])
+	}
+	for _, name := range folders {
+		if info, err := os.Stat(filepath.Join(t.objects, name)); err == nil {
+			times += info.ModTime().String()
+		}
+		times += "\n"
+	}
+	return times
 }
 
 // dissociate stores the objects that a store of an older version reads in the users' repositories. A store that lacks some of them
@@ -230,9 +262,18 @@ func (t *Tree) keepOldHead(ctx context.Context) error {
 	if commit, err := t.commit(); err != nil || commit != nil || !t.repo {
 		return err
 	}
-	err := t.keepHead(ctx)
-	if _, ok := errors.AsType[*GitError](err); ok || errors.Is(err, fs.ErrNotExist) {
+	head, err := t.head()
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
+	}
+	if err == nil && head != "" {
+		var missing []string
+		if missing, err = t.user.lacks(ctx, []byte(head+"\n")); len(missing) > 0 {
+			return err
+		}
+	}
+	if err == nil {
+		err = t.keepHead(ctx)
 	}
 	if err == nil {
 		err = removeAll(filepath.Join(t.Dir(), ".git"))

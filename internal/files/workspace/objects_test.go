@@ -203,3 +203,36 @@ func TestRunsShareTheFilesOfACommit(t *testing.T) {
 		t.Errorf("the store has still %s", got)
 	}
 }
+
+// The tree of an older version without its commit opens if the user's repository has the commit no longer; another fault is reported.
+func TestATreeOfAnOlderVersionReportsFaults(t *testing.T) {
+	from, store := amended(t), t.TempDir()
+	cfg := workspace.Config{From: from, Store: store}
+	open(t, cfg).Close()
+	sh(t, store, `rm runs/*/commit; git -C store update-ref -d refs/refrain-head/r_1
+git -C store update-ref refs/refrain-head/r_1/x $(git -C store for-each-ref --count=1 --format='%(objectname)')`)
+	if tree, err := workspace.Open(t.Context(), cfg); err == nil {
+		tree.Close()
+		t.Error("a fault of the store is not reported")
+	}
+	sh(t, from, lose)
+	open(t, cfg)
+}
+
+// After the user has amended the commit with which the run began, a merge would bring the old one back.
+func TestTakingAfterAnAmend(t *testing.T) {
+	from := amended(t)
+	tree := open(t, workspace.Config{From: from, Store: t.TempDir()})
+	h := worksOn(t, tree, "package b\n")
+	if way, err := tree.Taking(t.Context(), h); err != nil || way != workspace.Merge {
+		t.Error(way, err)
+	}
+	sh(t, from, "echo more >>new.txt; git commit -qam third")
+	if way, err := tree.Taking(t.Context(), h); err != nil || way != workspace.Merge {
+		t.Error(way, err)
+	}
+	sh(t, from, "git reset -q --hard HEAD~; git commit -q --amend -m amended")
+	if way, err := tree.Taking(t.Context(), h); err != nil || way != workspace.CherryPick {
+		t.Error(way, err)
+	}
+}

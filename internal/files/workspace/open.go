@@ -312,6 +312,11 @@ func (t *Tree) noteOwner() error {
 // fork copies the start and the base from the run that this run is a fork of.
 func (t *Tree) fork(ctx context.Context) error {
 	of := refName(t.cfg.ForkOf)
+	lock, err := lockPruning(ctx, filepath.Dir(t.store), false)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
 	if err := os.Remove(filepath.Join(t.room, commitNote)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("fork the workspace: %w", err)
 	}

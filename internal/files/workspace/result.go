@@ -243,8 +243,15 @@ func (t *Tree) takingClean(ctx context.Context) (Taking, error) {
 		return Merge, err
 	}
 	missing, err := t.user.lacks(ctx, []byte(head+"\n"))
-	if len(missing) > 0 {
+	if err != nil || len(missing) > 0 {
 		return CherryPick, err
+	}
+	now, err := t.user.object(ctx, t.cfg.Base.revision()+"^{commit}")
+	if err != nil || now == "" {
+		return Merge, err
+	}
+	if _, err = t.user.run(ctx, "merge-base", "--is-ancestor", head, now); code(err) == 1 {
+		return CherryPick, nil // the commit was amended or rebased: a merge would bring the old one back
 	}
 	return Merge, err
 }

@@ -132,6 +132,9 @@ type Tree struct {
 	base    Hash // before the setup
 	start   Hash
 
+	objects string // of the user's repository; empty until they are needed
+	history string // what [Tree.cutHistory] has seen last
+
 	against Hash // the tree that Limits are compared with; empty for the start
 
 	mu      sync.Mutex
@@ -229,6 +232,11 @@ func Remove(ctx context.Context, store, run string) error {
 			return err
 		}
 	}
+	pruning, err := lockPruning(ctx, store, true)
+	if err != nil {
+		return err
+	}
+	defer pruning.Close()
 	for g, err := range repositories(ctx, bin, store) {
 		if err != nil {
 			return fmt.Errorf("remove the files of run %q: %w", run, err)
