@@ -14,9 +14,11 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/refrain-dev/refrain/internal/values/brief"
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 )
 
 // Finding is a fault that a reviewer points at. Its JSON is what a reviewer says.
@@ -34,7 +36,7 @@ var Severities = []string{"critical", "high", "medium", "low"}
 type Report struct {
 	// Findings has one for each place, the worst first.
 	Findings []Finding `json:"findings"`
-	// Unread names the reviewers whose answer is no list of findings.
+	// Unread names the reviewers whose answer is no list of findings, or has one that cannot be read; its other findings count.
 	Unread []string `json:"unread,omitempty"`
 	// Open reports whether a finding is above low, or an answer is unread. Fix reports whether the findings are to be corrected now.
 	Open bool `json:"open"`
@@ -52,7 +54,6 @@ func Read(answers map[string]string, last bool) *Report {
 		all, err := parse(answers[name])
 		if err != nil {
 			r.Unread = append(r.Unread, fmt.Sprintf("%s (%v)", name, err))
-			continue
 		}
 		for _, f := range all {
 			r.add(f)
@@ -111,8 +112,14 @@ func (f *Finding) String() string {
 	return fmt.Sprintf("- %s, %s: %s", f.Severity, place, f.Problem)
 }
 
-// mostProblem is how many characters of a problem are kept.
-const mostProblem = 1000
+// mostProblem is how many characters of a problem are kept, and mostLists in how many places of an answer a list is looked for.
+const (
+	mostProblem = 1000
+	mostLists   = 100
+)
+
+// listBegins matches where a list of findings can begin: text such as [x] is none.
+var listBegins = lazyregexp.New(`\[\s*[{\]]`)
 
 // parse reads the list of findings in an answer, which may have other text around it. The last list counts. An empty list counts only
 // in an answer without any object, because a list that is cut off may contain the text [].
@@ -121,43 +128,62 @@ func parse(answer string) (all []Finding, err error) {
 		return nil, errors.New("no answer")
 	}
 	err = errors.New("no list in JSON")
-	for rest := answer; ; {
-		i := strings.IndexByte(rest, '[')
-		if i < 0 {
-			return all, err
+	rest := answer
+	for range mostLists {
+		at := listBegins().FindStringIndex(rest)
+		if at == nil {
+			break
 		}
-		rest = rest[i:]
+		rest = rest[at[0]:]
 		d := json.NewDecoder(strings.NewReader(rest))
 		var list []json.RawMessage
 		switch {
-		case d.Decode(&list) != nil, len(list) > 0 && list[0][0] != '{', len(list) == 0 && strings.Contains(answer, "{"):
-			rest = rest[1:] // text, such as [x]
+		case d.Decode(&list) != nil, len(list) == 0 && strings.Contains(answer, "{"):
+			rest = rest[1:]
 			continue
 		}
 		rest = rest[d.InputOffset():]
 		all, err = read(list)
 	}
+	return all, err
 }
 
 func read(list []json.RawMessage) ([]Finding, error) {
-	all := make([]Finding, len(list))
+	var all []Finding
+	var first error
 	for i, item := range list {
-		err := json.Unmarshal(item, &all[i])
-		if err == nil {
-			err = all[i].check()
-		}
-		if err != nil {
-			return nil, fmt.Errorf("finding %d: %w", i+1, err)
+		f, err := one(item)
+		switch {
+		case err == nil:
+			all = append(all, f)
+		case first == nil:
+			first = fmt.Errorf("finding %d: %w", i+1, err)
 		}
 	}
-	return all, nil
+	return all, first
+}
+
+// one reads a finding. Reviewers also write the line as text or a range, such as "3-5", whose first number counts.
+func one(item json.RawMessage) (f Finding, err error) {
+	var said struct {
+		File, Severity, Problem string
+		Line                    json.RawMessage
+	}
+	if json.Unmarshal(item, &said) != nil {
+		return f, errors.New("it is no object with the texts file, severity and problem")
+	}
+	f = Finding{File: said.File, Severity: said.Severity, Problem: said.Problem}
+	numbers := strings.FieldsFunc(string(said.Line), func(c rune) bool { return c < '0' || c > '9' })
+	if len(numbers) > 0 && said.Line[0] != '-' {
+		f.Line, _ = strconv.Atoi(numbers[0])
+	}
+	return f, f.check()
 }
 
 func (f *Finding) check() error {
 	f.Severity = strings.ToLower(strings.TrimSpace(f.Severity))
 	f.Problem = brief.Clip(brief.Clean(strings.Join(strings.Fields(f.Problem), " ")), mostProblem)
 	f.File = path.Clean(brief.Clean(strings.ReplaceAll(strings.TrimSpace(f.File), "\\", "/")))
-	f.Line = max(0, f.Line)
 	switch {
 	case f.rank() < 0:
 		return fmt.Errorf("severity %q is none of %s", brief.Clip(brief.Clean(f.Severity), 40), strings.Join(Severities, ", "))

@@ -45,8 +45,10 @@ func TestRead(t *testing.T) {
 			"No finding is above low. No list of findings from: r (no list in JSON)."},
 		{"a severity of its own", `[{"file": "a", "severity": "major", "problem": "x"}]`, false, true, false,
 			`No finding is above low. No list of findings from: r (finding 1: severity "major" is none of critical, high, medium, low).`},
-		{"a line that is no number", `[{"file": "a", "line": "3-5", "severity": "low", "problem": "x"}]`, false, true, false,
-			"No finding is above low. No list of findings from: r (finding 1: json: cannot unmarshal string into Go struct field Finding.line of type int)."},
+		{"a severity of its own beside others", `[{"file": "a", "severity": "nit", "problem": "x"}, {"file": "b", "severity": "high", "problem": "y"}]`,
+			false, true, true, `1 finding is above low. No list of findings from: r (finding 1: severity "nit" is none of critical, high, medium, low).`},
+		{"a text beside others", `[{"file": "a", "severity": "high", "problem": "x"}, "and so on"]`, false, true, true, "1 finding is above low. " +
+			"No list of findings from: r (finding 2: it is no object with the texts file, severity and problem)."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := findings.Read(map[string]string{"r": tt.answer}, tt.last)
@@ -54,6 +56,26 @@ func TestRead(t *testing.T) {
 				t.Error(cmp.Diff(want, got))
 			}
 		})
+	}
+}
+
+// A line is read in all forms in which reviewers write it.
+func TestLine(t *testing.T) {
+	for line, want := range map[string]int{`12`: 12, `"12"`: 12, `"3-5"`: 3, `"L7"`: 7, `[8, 9]`: 8, `4.0`: 4, `-1`: 0, `null`: 0, `"?"`: 0, `""`: 0,
+		`{"start": 6, "end": 9}`: 6} {
+		r := findings.Read(map[string]string{"r": `[{"file": "a", "line": ` + line + `, "severity": "high", "problem": "x"}]`}, false)
+		if len(r.Findings) != 1 || r.Findings[0].Line != want || len(r.Unread) > 0 {
+			t.Errorf("line %s: got %+v", line, r)
+		}
+	}
+}
+
+// Answers with lists in lists are read in a moment; it was more than a minute.
+func TestDeep(t *testing.T) {
+	for _, text := range []string{"[", "[\n", `[{"a":`, `[{"a":[],"b":`} {
+		if r := findings.Read(map[string]string{"r": strings.Repeat(text, 100_000)}, false); len(r.Unread) != 1 {
+			t.Errorf("%s: %+v", text, r)
+		}
 	}
 }
 
