@@ -196,10 +196,11 @@ func (c *Config) loop() *yaml.Node {
 	}
 	if c.Notes != "" {
 		read := func(name, why string) *yaml.Node {
-			return mapping("name", name, "description", why, "command", c.ReadNotes, "stdin", "{{"+notesKey+"}}", "output_key", notesKey)
+			return mapping("name", name, "description", why, "command", c.ReadNotes, "output_key", notesKey)
 		}
-		begin = slices.Concat([]*yaml.Node{read("notes", "puts the notes of before into a copy without them, such as that of a fork")}, begin,
-			[]*yaml.Node{read("read_notes", "reads what the agent has noted")})
+		copied := read("notes", "puts the notes of before into a copy without them, such as that of a fork")
+		add(copied, "stdin", "{{"+notesKey+"}}") // the other step has no input: notes that the agent has deleted stay so
+		begin = slices.Concat([]*yaml.Node{copied}, begin, []*yaml.Node{read("read_notes", "reads what the agent has noted")})
 	}
 	checks := []*yaml.Node{check}
 	if c.Count != nil {
