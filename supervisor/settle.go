@@ -8,6 +8,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -87,18 +88,29 @@ func (r *Run) answerEdits(open []mark.Question) bool {
 	return len(edits) > 0
 }
 
-// findEditor returns who has paused a run to edit its files; nil if nobody has since a step last ended.
+// findEditor returns who has paused a run to edit its files; nil if nobody has since a step last began with other files or changed them.
+// Steps without files do not count.
 func findEditor(view *session.View, id string) (by *string) {
-	for ev := range counting(view, id, mark.KindRunPaused, mark.KindStepFinished) {
+	gone := view.Log().Superseded()
+	for ev := range view.Log().Outline() {
+		if ev.InvocationID != id || gone.Has(ev.Seq) {
+			continue
+		}
 		var paused mark.RunPaused
-		if ev.Mark.Kind == mark.KindRunPaused && ev.Mark.Decode(&paused) == nil && paused.Edit {
+		if ev.Mark != nil && ev.Mark.Kind == mark.KindRunPaused && ev.Mark.Decode(&paused) == nil && paused.Edit {
 			by = &paused.By
-		} else if ev.Mark.Kind == mark.KindStepFinished {
-			by = nil
+		}
+		for key := range ev.Actions.StateDelta {
+			if key == files || strings.HasPrefix(key, files+"_") {
+				by = nil
+			}
 		}
 	}
 	return by
 }
+
+// files is the state key of the files of a run, and files_NAME that of a branch.
+const files = "workspace"
 
 // wanted returns the cause of a requested cancellation or pause of the run, or nil if there is no such request.
 func (r *Run) wanted() error {
