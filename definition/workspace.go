@@ -25,6 +25,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/files/workspace"
 	"github.com/refrain-dev/refrain/internal/text/source"
 	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/values/suggest"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -71,6 +72,7 @@ func (c *checker) workspace() {
 	report := func(field, format string, args ...any) *Problem {
 		return c.report(root.at(field), CodeWorkspace, format, args...)
 	}
+	c.base(string(w.Base))
 	for _, f := range []struct{ field, path, hint string }{
 		{"from", w.From, "name a folder below the root; refrain run --root FOLDER makes another folder the root"},
 		{"result.patch", w.Result.Patch, "name a file below the root, such as result.patch"},
@@ -158,6 +160,19 @@ func (d *Definition) CheckMovable() error {
 func (l *loader) stays(d *Definition) {
 	l.report(d.Root.at("workspace"), CodeWorkspace, "a run with a workspace cannot move between workers, because its files cannot").
 		Hint = "use refrain run or refrain serve, without --temporal"
+}
+
+// base notes a base that looks like a mistyped word. It stays a note, because the repository may have a branch of this name.
+func (c *checker) base(name string) {
+	words := []string{string(workspace.Dirty), string(workspace.Head)}
+	other := func(r rune) bool { return r < 'A' || r > 'Z' && r < 'a' || r > 'z' }
+	if name == "HEAD" || slices.Contains(words, name) || strings.ContainsFunc(name, other) {
+		return
+	}
+	if near := suggest.Nearest(name, words); near != "" {
+		c.note(c.def.Root.at("workspace.base"), CodeWorkspace, "base %q is the name of a branch or commit", name).
+			suggest("did you mean "+near+"?", near)
+	}
 }
 
 // resolveWorkspace reports why a workspace cannot be made here.
