@@ -221,6 +221,8 @@ type StandIns struct {
 	// rules of the loop are in cfg.Plan.
 	Loop func(a *Agent, cfg *loopagent.Config)
 	LLM  func(a *Agent, cfg *llmagent.Config)
+	// AllBranches runs all branches of parallel agents at once, whatever their MaxConcurrency.
+	AllBranches bool
 	// NoCallbacks builds the agents without their callbacks, and without the delays that are in no loop's
 	// plan.
 	NoCallbacks bool

@@ -172,8 +172,11 @@ var parallelKind = kind{is: TypeParallel,
 		if a.OutputKey != "" && !a.races() {
 			base.AfterAgentCallbacks = append([]agent.AfterAgentCallback{keepWordsEach(outputKey(a), a)}, cb.after...)
 		}
-		return parallelagent.New(parallelagent.Config{AgentConfig: base, MaxConcurrency: a.Parallel.MaxConcurrency,
-			Steps: b.policies(a), Race: a.raceConfig()})
+		cfg := parallelagent.Config{AgentConfig: base, MaxConcurrency: a.Parallel.MaxConcurrency, Steps: b.policies(a), Race: a.raceConfig()}
+		if b.cfg.StandIns.AllBranches {
+			cfg.MaxConcurrency = 0
+		}
+		return parallelagent.New(cfg)
 	},
 	most: (*worst).parallel, expect: (*expecter).parallel,
 	notes: func(w *WorstCase, l *loader, u *AgentWorst) { w.besideNote(l, u.Agent) },

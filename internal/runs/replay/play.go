@@ -162,7 +162,8 @@ func (p *player) build(ctx context.Context, def *definition.Definition) (agent.A
 	cfg.Model = func(_ context.Context, name string) (model.LLM, error) {
 		return &actor{p, cmp.Or(p.rec.program.Model, name)}, nil
 	}
-	cfg.StandIns = definition.StandIns{NoCallbacks: true, NoToolServers: true, Agent: p.standIn, LLM: p.prepare, Loop: untimed}
+	// A branch that waits for a later one would keep its place, so all run at once.
+	cfg.StandIns = definition.StandIns{NoCallbacks: true, NoToolServers: true, AllBranches: true, Agent: p.standIn, LLM: p.prepare, Loop: untimed}
 	return def.Build(ctx, cfg)
 }
 

@@ -403,7 +403,8 @@ func (p *player) answer(ctx agent.Context, t tool.Tool, args map[string]any) (ma
 	if x != nil {
 		for _, c := range x.calls() {
 			ending = ending || ends(c.Name)
-			if call == nil && c.Name == t.Name() && !p.used[c] && text(c.Args) == text(args) {
+			// Calls with the same arguments run at once, in any order: the ID tells them apart.
+			if id := ctx.FunctionCallID(); c.Name == t.Name() && !p.used[c] && text(c.Args) == text(args) && (call == nil || c.ID == id) {
 				call = c
 			}
 		}

@@ -240,7 +240,11 @@ func (s *step) end(seq int64, fin *mark.StepFinished) {
 		if len(s.items) == 0 {
 			s.items = append(s.items, &item{at: s.at, outcome: true})
 		}
-		s.items[0].seq, s.items[0].err, s.items[0].cut = seq, causeOf(fin), fin.Canceled
+		x := s.items[0]
+		if n := len(x.answers); n > 0 { // histories have its events: the order of these counts
+			seq = x.answers[n-1].Seq
+		}
+		x.seq, x.err, x.cut = seq, causeOf(fin), fin.Canceled
 		return
 	}
 	switch fin.Kind {
