@@ -23,7 +23,8 @@ import (
 )
 
 // Made-up definitions come to their recorded end again. Their commands print their process ID, so one that runs again shows; the
-// script of their model is gone.
+// script of their model is gone. Their branches have no loops, texts and tools, and read nothing of
+// each other: what these say has no fixed place among what the other branches say.
 func TestRandomDefinitions(t *testing.T) {
 	for seed := range uint64(longtest.N(20, 200)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -124,8 +125,9 @@ type fields = map[string]any
 // dice makes up definitions.
 type dice struct {
 	*rand.Rand
-	names   []string
-	answers []fields // of the model
+	names    []string
+	answers  []fields // of the model
+	branches int      // parallel agents around
 }
 
 func (d *dice) odds(n int) bool { return d.IntN(n) == 0 }
@@ -190,15 +192,23 @@ func (d *dice) step(depth int, loop bool) fields {
 		}
 		return d.command(loop)
 	case 2:
+		if d.branches > 0 {
+			return d.command(loop)
+		}
 		name := d.name("text")
 		return fields{"name": name, "text": "It is " + d.read(), "output_key": name}
 	case 3, 4:
 		return d.llm(loop)
 	case 5, 6:
+		if d.branches > 0 { // what a loop says itself may stand before or after what the other branches say
+			return d.llm(loop)
+		}
 		return d.loop(depth - 1)
 	case 7:
 		return fields{"name": d.name("seq"), "type": "sequential", "sub_agents": d.steps(depth-1, false)}
 	}
+	d.branches++
+	defer func() { d.branches-- }()
 	a := fields{"name": d.name("par"), "type": "parallel", "sub_agents": append(d.steps(depth-1, false), d.llm(false))}
 	if d.odds(2) {
 		a["max_concurrency"] = 2
@@ -208,6 +218,9 @@ func (d *dice) step(depth int, loop bool) fields {
 
 // read is text that names values of the state.
 func (d *dice) read() string {
+	if d.branches > 0 { // branches that read what others write differ from run to run
+		return "so."
+	}
 	var b strings.Builder
 	for range d.IntN(3) {
 		if len(d.names) > 0 {
@@ -250,7 +263,7 @@ func (d *dice) llm(loop bool) fields {
 		}
 		d.answers = append(d.answers, f)
 	}
-	if d.odds(3) {
+	if d.branches == 0 && d.odds(3) {
 		a["tools"] = []fields{{"name": "pid_" + name, "description": "Tells it.", "command": []string{"sh", "-c", "echo $$"}}}
 	}
 	if loop && d.odds(3) {
