@@ -144,7 +144,7 @@ func (c *Config) check() error {
 	errs = append(errs, c.checkSteps()...)
 	for _, n := range slices.Sorted(maps.Keys(c.Caches)) {
 		if c.place(n) < 0 {
-			errs = append(errs, fmt.Errorf("Caches names %q, which is not one of the sub-agents; correct its name", n))
+			errs = append(errs, fmt.Errorf("the cache of %q belongs to none of the sub-agents; correct its name", n))
 		}
 		if c.Caches[n].Key == nil {
 			errs = append(errs, fmt.Errorf("the cache of %q has no Key; set one", n))

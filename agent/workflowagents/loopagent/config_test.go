@@ -121,7 +121,7 @@ func TestNewRefusesRulesForOtherAgents(t *testing.T) {
 			`Rules.Steps has "a" after "b", unlike the sub-agents; use their order, and Rules.Order for another one`},
 		{loopagent.Config{Rules: loop.Plan{Steps: []loop.Step{{Name: "a"}, {Name: "a"}}}}, `Rules.Steps names "a" twice; give its rules once`},
 		{loopagent.Config{Rules: loop.Plan{Steps: []loop.Step{{Name: "c"}}}}, `Rules.Steps names "c", which is not one of the sub-agents; correct its name`},
-		{loopagent.Config{Caches: map[string]loopagent.Cache{"c": {}}}, "Caches names \"c\", which is not one of the sub-agents; correct its name\n" +
+		{loopagent.Config{Caches: map[string]loopagent.Cache{"c": {}}}, "the cache of \"c\" belongs to none of the sub-agents; correct its name\n" +
 			`the cache of "c" has no Key; set one`},
 		{loopagent.Config{Rules: loop.Plan{CanExit: []string{"c"}}}, `CanExit names "c", which is not in the loop; correct the name`},
 	} {
