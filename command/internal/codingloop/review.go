@@ -116,12 +116,18 @@ func (c *Config) template() (*yaml.Node, error) {
 	return root, nil
 }
 
-// ask gives all coding agents below a node the program of the config.
+// ask gives all coding agents below a node the program of the config, and commands beside them its sandbox.
 func (c *Config) ask(n *yaml.Node) {
 	for _, child := range n.Content {
 		c.ask(child)
 	}
-	if n.Kind != yaml.MappingNode || valueOf(n, "cli") == nil {
+	if n.Kind != yaml.MappingNode {
+		return
+	}
+	if command := valueOf(n, "command"); c.Sandbox != "" && command != nil && command.Content[0].Value == "sh" {
+		add(n, "sandbox", c.Sandbox) // it runs code that the agent has written, or git with settings that it can change
+	}
+	if valueOf(n, "cli") == nil {
 		return
 	}
 	reads := valueOf(n, "permissions").Value == "read"
