@@ -121,6 +121,9 @@ func (p *process) makeBox(dir string) (box, error) {
 	}
 	temp, cache := filepath.Join(private, "tmp"), filepath.Join(private, "cache")
 	for _, folder := range []string{temp, cache} {
+		if info, err := os.Lstat(folder); err == nil && !info.IsDir() {
+			os.Remove(folder) // an earlier command has put something else in its place
+		}
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			made.done()
 			return box{}, fmt.Errorf("make the private folder of the sandbox: %w", err)

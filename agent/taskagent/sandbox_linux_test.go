@@ -78,6 +78,11 @@ func TestSandboxInAWorkspace(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(root, "file")); err != nil {
 		t.Error(err)
 	}
+	for _, script := range []string{`cd "$TMPDIR/.." && rm -rf tmp cache && ln -s /nowhere tmp && touch cache`, `touch "$TMPDIR/x" && touch "$XDG_CACHE_HOME/x"`} {
+		if got := confined(t, taskagent.CommandConfig{Around: around, Args: []string{"sh", "-c", script}}); got.err != nil {
+			t.Errorf("%s: %v", script, got.err)
+		}
+	}
 	refused := errors.New("no folder")
 	got := confined(t, taskagent.CommandConfig{Args: []string{"true"},
 		Around: func(_ agent.InvocationContext, run func(taskagent.Folder) error) (map[string]any, error) {

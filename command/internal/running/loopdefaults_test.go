@@ -16,6 +16,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/command/internal/trust"
 )
 
@@ -356,5 +357,34 @@ func TestDefinitionsOfReviewsAreValid(t *testing.T) {
 		if strings.Contains(string(text), "cli: codex") && strings.Contains(string(text), "max_turns") {
 			t.Errorf("%q: codex has no max_turns:\n%s", flags, text)
 		}
+	}
+}
+
+// With --sandbox every step that runs a coding agent, or a line of the shell beside it, has the sandbox.
+func TestSandboxOfALoopHoldsForItsReview(t *testing.T) {
+	a := newTyping(t)
+	f, err := a.flags("--until", "npm test", "--sandbox", "best_effort", "--branch", "fix", "--review")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.bounded = true
+	text, err := f.definition(t.Context(), a.env, []string{"x"})
+	if _, missing := errors.AsType[*taskagent.NoProgramError](err); err != nil && !missing {
+		t.Fatal(err)
+	}
+	def, err := definition.Parse("loop.yaml", text, definition.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for agent := range def.Root.All {
+		if c := agent.Command; c != nil && (c.CLI != nil || c.Args[0] == "sh") {
+			if n++; c.Sandbox == nil || c.Sandbox.Level != taskagent.SandboxBestEffort {
+				t.Errorf("%s has no sandbox", agent.Name)
+			}
+		}
+	}
+	if n < 8 {
+		t.Errorf("%d steps run a coding agent or a line of the shell", n)
 	}
 }

@@ -48,8 +48,8 @@ var homeReads = []string{
 // secretSettings are files and folders of /etc with secrets of the machine.
 var secretSettings = []string{"shadow", "shadow-", "gshadow", "gshadow-", "sudoers", "sudoers.d", "ssh", "krb5.keytab", "security"}
 
-// Reads returns the paths outside of the system that every program in a sandbox may read. They are in the home folder and where GOMODCACHE, GOPATH and
-// GOROOT of the environment say; those that do not exist are left out.
+// Reads returns the paths outside of the system that every program in a sandbox may read. They are in the home folder and where GOMODCACHE, GOPATH,
+// GOROOT, GIT_CONFIG_GLOBAL and XDG_CONFIG_HOME of the environment say; those that do not exist are left out.
 func Reads(getenv func(string) string) []string {
 	var paths []string
 	if home := getenv("HOME"); home != "" {
@@ -57,7 +57,10 @@ func Reads(getenv func(string) string) []string {
 			paths = append(paths, filepath.Join(home, name))
 		}
 	}
-	paths = append(paths, getenv("GOMODCACHE"), getenv("GOROOT"))
+	paths = append(paths, getenv("GOMODCACHE"), getenv("GOROOT"), getenv("GIT_CONFIG_GLOBAL"))
+	if config := getenv("XDG_CONFIG_HOME"); config != "" {
+		paths = append(paths, filepath.Join(config, "git"))
+	}
 	for _, path := range filepath.SplitList(getenv("GOPATH")) {
 		paths = append(paths, filepath.Join(path, "pkg", "mod"))
 	}
