@@ -16,8 +16,8 @@ import (
 
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/command/internal/trust"
+	"github.com/refrain-dev/refrain/definition"
 )
 
 // typing is refrain loop with a command line, up to its definition.
