@@ -264,7 +264,7 @@ func (t *Tree) create(ctx context.Context) error {
 		}
 	}
 	fill := t.copyDirty
-	if t.cfg.Base != Dirty {
+	if t.cfg.Base.isCommit() {
 		fill = t.checkOutHead
 	}
 	if err := fill(ctx); err != nil {

@@ -56,7 +56,7 @@ func (t *Tree) findOrigin(ctx context.Context, bin string) error {
 	if _, err := os.Lstat(filepath.Join(t.from, ".git")); err == nil {
 		return &RefusedError{t.from, "git cannot read its repository: " + err0(t.user.run(ctx, "rev-parse", "--git-dir"))}
 	}
-	if t.cfg.Base != Dirty {
+	if t.cfg.Base.isCommit() {
 		return &RefusedError{t.from, "it is no git repository, so it has no last commit: use the base dirty"}
 	}
 	return nil
@@ -243,7 +243,7 @@ func (t *Tree) noteHead(ctx context.Context) error {
 	if err := writeFile(filepath.Join(t.room, "head"), []byte(head)); err != nil {
 		return err
 	}
-	if t.cfg.Base != Dirty {
+	if t.cfg.Base.isCommit() {
 		return nil
 	}
 	out, err := t.user.run(ctx, "status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all")

@@ -31,9 +31,12 @@ func (h Hash) Valid() bool { return hashWord().MatchString(string(h)) }
 // The branch of a result then starts at this commit.
 type Base string
 
+// isCommit reports whether a copy begins with a commit, in place of the files as they are.
+func (b Base) isCommit() bool { return b != "" && b != Dirty }
+
 // revision returns the commit of a base as git names it.
 func (b Base) revision() string {
-	if b == Dirty || b == Head {
+	if !b.isCommit() || b == Head {
 		return "HEAD"
 	}
 	return string(b)
