@@ -14,14 +14,14 @@ import (
 	"github.com/refrain-dev/refrain/internal/process/sandbox"
 )
 
-// Sandbox limits what a command, and all that it starts, may do with files and with the network. It needs Linux with Landlock 3 or newer, which
-// [SandboxCheck] finds out.
+// Sandbox limits what a command, and all that it starts, may do with files and with the network. It needs Linux
+// with Landlock 3 or newer, which [SandboxCheck] finds out.
 //
-// The command may change the files of its workspace, or without one those of Dir if it is set, and a private folder
-// for its temporary files and caches, whose variables (TMPDIR, XDG_CACHE_HOME, GOCACHE, npm_config_cache) it gets. It may read the system, the
-// toolchains and module caches in the home folder, and git's settings there. It cannot change the attributes of other processes,
-// signal them or read their memory. It cannot read other files of the home folder, such as keys, nor change the
-// repository that a workspace was copied from.
+// The command may change the files of its workspace, or without one those of Dir if it is set, and a private folder for its
+// temporary files and caches, whose variables (TMPDIR, XDG_CACHE_HOME, GOCACHE, npm_config_cache) it gets. It may read the
+// system, the toolchains and module caches in the home folder, and git's settings there. It cannot signal other processes or
+// read their memory. It cannot read other files of the home folder, such as keys, nor change the contents of the repository
+// that a workspace was copied from. Landlock does not limit changes of permissions, owners and times of files.
 //
 // A coding agent may also use the folders of its own settings and conversations. Codex's own sandbox is off then, because
 // no sandbox can be made inside.

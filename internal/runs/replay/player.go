@@ -151,15 +151,15 @@ func (p *player) isBlocked(x *item) bool {
 		if q == x {
 			return false
 		}
-		if branch := p.beside(q.at, x.at); branch != "" && !p.logged[q] && !p.ended[branch] {
+		if branch := p.otherBranch(q.at, x.at); branch != "" && !p.logged[q] && !p.ended[branch] {
 			return true
 		}
 	}
 	return false
 }
 
-// beside returns the address of the branch of a parallel agent that has a, if b is in another branch of it.
-func (p *player) beside(a, b session.Address) session.Address {
+// otherBranch returns the address of the branch of a parallel agent that has a, if b is in another branch of it.
+func (p *player) otherBranch(a, b session.Address) session.Address {
 	here, there := strings.Split(string(a), "/"), strings.Split(string(b), "/")
 	i := 0
 	for i < min(len(here), len(there)) && here[i] == there[i] {

@@ -38,7 +38,7 @@ func startCodex(r Request) (args, env []string) {
 	modes := map[Permissions]string{Read: "read-only", Edit: "workspace-write", All: "danger-full-access"}
 	mode := modes[r.Permissions]
 	if r.Confined && r.Permissions == Edit {
-		mode = modes[All] // the sandbox around it is narrower, and allows no other one inside
+		mode = modes[All] // no sandbox can be made inside the one around it
 	}
 	// No login shell, because it can set another PATH than Refrain's.
 	args = []string{"exec", "--json", "--skip-git-repo-check", "-s", mode, "-c", "allow_login_shell=false"}
