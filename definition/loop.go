@@ -111,9 +111,10 @@ func (c *checker) loop(a *Agent) {
 		switch {
 		case !ok:
 			c.report(a.at("sub_agents"), CodeStop, "%v", e).err = e
-		case strings.HasPrefix(pe.Field, "steps"):
+		case pe.Step > 0:
 			c.stepError(a, pe)
-		case strings.HasPrefix(pe.Field, "order"):
+		case pe.Field == "steps": // a loop without sub-agents is an error of its own
+		case rootOf(pe.Field) == "order":
 			c.order(a, pe)
 		default:
 			c.planError(a, pe)
@@ -265,7 +266,7 @@ func (c *checker) order(a *Agent, e *loop.PlanError) {
 	if a.incomplete() || len(a.SubAgents) == 0 || slices.ContainsFunc(a.SubAgents, unnamed) {
 		return
 	}
-	p := c.report(a.at(e.Field), CodeOrder, "%s", e.Msg)
+	p := c.report(a.at(e.Field), CodeOrder, "%s", e.Message(e.Subject))
 	p.Hint, p.Suggestion, p.err = e.Hint, e.Suggestion, e
 }
 
@@ -274,9 +275,9 @@ func (c *checker) planError(a *Agent, e *loop.PlanError) {
 		c.inside(a, e.Field, errs)
 		return
 	}
-	field, msg := planWords(e)
-	p := c.report(a.at(field), CodeStop, "%s", msg)
-	p.Hint, p.Suggestion, p.err = strings.Replace(e.Hint, "lower reserve", "lower finalizer_reserve", 1), e.Suggestion, e
+	field := fileField(e.Field)
+	p := c.report(a.at(field), CodeStop, "%s", e.Message(fileField(e.Subject)))
+	p.Hint, p.Suggestion, p.err = e.Hint, e.Suggestion, e
 	_, given := a.nodes["timeout"]
 	switch {
 	case field == "iteration_timeout" && !given && a.Loop.Timeouts != "":
@@ -292,33 +293,30 @@ var planFields = map[string]string{
 	"reserve": "finalizer_reserve", "delay_after": "iteration_delay", "finalize_each": "finalizer", "adaptive": "adaptive_timeout",
 }
 
-// planWords returns the field and the message of a problem of a plan, in the words of the file.
-func planWords(e *loop.PlanError) (field, msg string) {
-	head, rest := e.Field, ""
-	if i := strings.IndexAny(head, ".["); i >= 0 {
-		head, rest = head[:i], head[i:]
+// rootOf returns the first name of a JSON path.
+func rootOf(path string) string {
+	if i := strings.IndexAny(path, ".["); i >= 0 {
+		return path[:i]
 	}
-	named, ok := planFields[head]
-	if !ok {
-		return e.Field, e.Msg
+	return path
+}
+
+// fileField returns the path of a field of a plan or of its step as the file names it.
+func fileField(path string) string {
+	root := rootOf(path)
+	if name, ok := planFields[root]; ok {
+		return name + path[len(root):]
 	}
-	return named + rest, named + strings.TrimPrefix(e.Msg, head)
+	return path
 }
 
 // stepError reports a mistake of the plan in a step at that step of the file, in the file's words. It ignores
-// mistakes in on_error.
+// mistakes in the step as a whole and in on_error, because the definition checks names, finalizers and policies itself.
 func (c *checker) stepError(a *Agent, e *loop.PlanError) {
-	var i int
-	if _, err := fmt.Sscanf(e.Field, "steps[%d]", &i); err != nil || i >= len(a.SubAgents) {
+	if e.Step > len(a.SubAgents) || e.Field == "" || e.Field == "on_error" {
 		return
 	}
-	prefix := index("steps", i) + "."
-	rest, ok := strings.CutPrefix(e.Field, prefix)
-	if !ok || rest == "on_error" {
-		return
-	}
-	field, msg := planWords(&loop.PlanError{Field: rest, Msg: strings.TrimPrefix(e.Msg, prefix)})
-	p := c.report(a.SubAgents[i].at(field), CodeStop, "%s", msg)
+	p := c.report(a.SubAgents[e.Step-1].at(fileField(e.Field)), CodeStop, "%s", e.Message(fileField(e.Subject)))
 	p.Hint, p.Suggestion, p.err = e.Hint, e.Suggestion, e
 }
 

@@ -16,22 +16,50 @@ import (
 
 // PlanError is one problem of a plan.
 type PlanError struct {
-	// Field is the JSON path of the wrong field, such as order, stop_when.any[0] or
-	// score.target.
+	// Step is the number of the step that has the problem, from 1; 0 if the problem is the plan's own.
+	Step int
+	// Field is the JSON path of the wrong field in the step or in the plan, such as retry.attempts, order, stop_when.any[0] or
+	// score.target. It is empty for a step itself.
 	Field string
-	Msg   string
-	Hint  string // what to do about it; may be empty
+	// Subject is the JSON path of the field with which the message begins: Field, or a field around it. It is empty if Msg
+	// is a whole sentence.
+	Subject string
+	Msg     string // what is wrong with the subject, such as "is negative: -1"
+	Hint    string // what to do about it; may be empty
 	// Suggestion is the name that Hint proposes instead of an unknown one; may be empty.
 	Suggestion string
 	Err        error // an expression's expr.Errors; else nil
 }
 
-// Error returns Msg, followed by Hint in parentheses if there is one.
-func (e *PlanError) Error() string {
-	if e.Hint == "" {
-		return e.Msg
+// Path returns the JSON path of the wrong field in the plan, such as steps[0].retry.attempts.
+func (e *PlanError) Path() string { return e.inStep(e.Field) }
+
+// inStep returns the path in the plan of a field of the step.
+func (e *PlanError) inStep(field string) string {
+	if e.Step == 0 {
+		return field
 	}
-	return e.Msg + " (" + e.Hint + ")"
+	return strings.TrimSuffix(fmt.Sprintf("steps[%d].%s", e.Step-1, field), ".")
+}
+
+// Message returns what is wrong, with another name for the subject. It ignores the name if the error has no subject.
+func (e *PlanError) Message(subject string) string {
+	switch {
+	case e.Subject == "":
+		return e.Msg
+	case e.Err != nil:
+		return subject + ": " + e.Msg
+	}
+	return subject + " " + e.Msg
+}
+
+// Error returns the message with the subject's path in the plan, followed by Hint in parentheses if there is one.
+func (e *PlanError) Error() string {
+	text := e.Message(e.inStep(e.Subject))
+	if e.Hint == "" {
+		return text
+	}
+	return text + " (" + e.Hint + ")"
 }
 
 // Unwrap returns Err.
@@ -54,7 +82,7 @@ func (p *Plan) Check() error {
 	switch p.StopCheck {
 	case "", EachIteration, EachStep:
 	default:
-		c.add("stop_check", fmt.Sprintf("stop_check is %q", p.StopCheck), `use "iteration" or "step"`)
+		c.about("stop_check", fmt.Sprintf("is %q", p.StopCheck), `use "iteration" or "step"`)
 	}
 	if p.StopWhen != nil {
 		c.condition("stop_when", p.StopWhen)
@@ -65,7 +93,7 @@ func (p *Plan) Check() error {
 	c.limits(p)
 	c.acceptance(p)
 	if c.noEngine != "" { // reported once, and not for each part of a condition
-		c.errs = append(c.errs, &PlanError{Field: c.noEngine, Msg: fmt.Sprintf("%s: %v", c.noEngine, expr.ErrNoEngine), Err: expr.ErrNoEngine})
+		c.errs = append(c.errs, &PlanError{Field: c.noEngine, Subject: c.noEngine, Msg: expr.ErrNoEngine.Error(), Err: expr.ErrNoEngine})
 	}
 	return errors.Join(c.errs...)
 }
@@ -73,17 +101,25 @@ func (p *Plan) Check() error {
 // checker collects the problems of a plan.
 type checker struct {
 	errs     []error
+	step     int    // the number of the step that is checked; 0 outside of steps
 	noEngine string // the first field with an expression, if no engine can compile it
 }
 
-func (c *checker) add(field, msg, hint string) {
-	c.errs = append(c.errs, &PlanError{Field: field, Msg: msg, Hint: hint})
+// add reports a problem in a whole sentence.
+func (c *checker) add(field, msg, hint string) { c.part(field, "", msg, hint) }
+
+// about reports what is wrong with a field.
+func (c *checker) about(field, msg, hint string) { c.part(field, field, msg, hint) }
+
+// part reports a wrong field, with a message about the subject, which is a field around it.
+func (c *checker) part(field, subject, msg, hint string) {
+	c.errs = append(c.errs, &PlanError{Step: c.step, Field: field, Subject: subject, Msg: msg, Hint: hint})
 }
 
 // unknown reports a name that is not in names. The hint suggests a similar name; if there is none, the hint is
 // otherwise.
-func (c *checker) unknown(field, msg, name string, names []string, otherwise string) {
-	e := &PlanError{Field: field, Msg: msg, Hint: otherwise}
+func (c *checker) unknown(field, subject, msg, name string, names []string, otherwise string) {
+	e := &PlanError{Step: c.step, Field: field, Subject: subject, Msg: msg, Hint: otherwise}
 	if near := suggest.Nearest(name, names); near != "" {
 		e.Hint, e.Suggestion = fmt.Sprintf("did you mean %q?", near), near
 	}
@@ -94,23 +130,24 @@ func (c *checker) unknown(field, msg, name string, names []string, otherwise str
 func (c *checker) steps(p *Plan) {
 	regular, final := 0, -1
 	for i, s := range p.Steps {
-		field := fmt.Sprintf("steps[%d]", i)
+		c.step = i + 1
 		if s.Name == "" {
-			c.add(field, fmt.Sprintf("step %d has no name", i+1), "")
+			c.add("", fmt.Sprintf("step %d has no name", i+1), "")
 		} else if slices.ContainsFunc(p.Steps[:i], func(o Step) bool { return o.Name == s.Name }) {
-			c.add(field, fmt.Sprintf("two steps are called %q", s.Name), "")
+			c.add("", fmt.Sprintf("two steps are called %q", s.Name), "")
 		}
-		c.policy(field+".on_error", s.OnError)
+		c.policy("on_error", s.OnError)
 		switch {
 		case !s.Finalizer:
 			regular++
 		case final >= 0:
-			c.add(field, fmt.Sprintf("two finalizers: %q and %q", p.Steps[final].Name, s.Name),
+			c.add("", fmt.Sprintf("two finalizers: %q and %q", p.Steps[final].Name, s.Name),
 				"a loop has at most one")
 		default:
 			final = i
 		}
 	}
+	c.step = 0
 	switch {
 	case len(p.Steps) == 0:
 		c.add("steps", "the loop has no steps", "")
@@ -123,7 +160,7 @@ func (c *checker) policy(field string, e ErrorPolicy) {
 	switch e {
 	case "", StopOnError, SkipStep, NextIteration:
 	default:
-		c.add(field, fmt.Sprintf("on_error is %q", e), `use "stop", "skip_step" or "next_iteration"`)
+		c.about(field, fmt.Sprintf("is %q", e), `use "stop", "skip_step" or "next_iteration"`)
 	}
 }
 
@@ -143,7 +180,7 @@ func (c *checker) order(p *Plan) {
 		case slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Name == n }):
 			c.add(field, fmt.Sprintf("Order names the finalizer %q", n), "it runs after the last iteration")
 		default:
-			c.unknown(field, "Order name not found in agent names: "+n, n, names, "")
+			c.unknown(field, "", "Order name not found in agent names: "+n, n, names, "")
 		}
 	}
 	for _, n := range names {
@@ -161,10 +198,10 @@ func (c *checker) condition(field string, cond *Condition) {
 		}
 	}
 	if set != 1 {
-		c.add(field, fmt.Sprintf("%s has %d of expr, any, all and not", field, set), "give exactly one")
+		c.about(field, fmt.Sprintf("has %d of expr, any, all and not", set), "give exactly one")
 	}
 	if cond.Any != nil && len(cond.Any) == 0 || cond.All != nil && len(cond.All) == 0 {
-		c.add(field, field+" is an empty list", "")
+		c.about(field, "is an empty list", "")
 	}
 	if cond.Expr != "" {
 		c.expression(field, cond.Expr, expr.Bool)
@@ -188,11 +225,11 @@ func (c *checker) expression(field, src string, want ...expr.Type) {
 		return
 	}
 	if err != nil {
-		c.errs = append(c.errs, &PlanError{Field: field, Msg: fmt.Sprintf("%s: %v", field, err), Err: err})
+		c.errs = append(c.errs, &PlanError{Field: field, Subject: field, Msg: err.Error(), Err: err})
 		return
 	}
 	if got := q.Type(); got != expr.Dyn && !slices.Contains(want, got) {
-		c.add(field, fmt.Sprintf("%s gives %s, not %s", field, got, want[0]), "")
+		c.about(field, fmt.Sprintf("gives %s, not %s", got, want[0]), "")
 	}
 }
 
@@ -206,7 +243,7 @@ func (c *checker) whole(s *Score) {
 	if s.DimensionTarget == nil {
 		field = "score.dimensions"
 	}
-	c.add(field, field+" can never be met: score.expr gives a number, which has no dimensions",
+	c.about(field, "can never be met: score.expr gives a number, which has no dimensions",
 		"read the score from a key that holds them")
 }
 
@@ -215,11 +252,11 @@ func (c *checker) score(s *Score) {
 	switch {
 	case s.Key == "" && s.Expr == "" && (s.Target != nil || s.DimensionTarget != nil || s.MinDelta != nil ||
 		s.MinDeltaPercent != nil):
-		c.add("score", "score has a threshold, but nothing says what the score is", "give key or expr")
+		c.about("score", "has a threshold, but nothing says what the score is", "give key or expr")
 	case s.Key == "" && s.Expr == "":
-		c.add("score", "score has neither key nor expr", "")
+		c.about("score", "has neither key nor expr", "")
 	case s.Key != "" && s.Expr != "":
-		c.add("score", "score has both key and expr", "give one of them")
+		c.about("score", "has both key and expr", "give one of them")
 	}
 	if s.Expr != "" {
 		c.expression("score.expr", s.Expr, expr.Double, expr.Int)
@@ -228,19 +265,19 @@ func (c *checker) score(s *Score) {
 		}
 	}
 	if s.Holdout != "" && s.Holdout == s.Key {
-		c.add("score.holdout", fmt.Sprintf("score.holdout is %q, the key of the score itself", s.Key), "name the key of another step")
+		c.about("score.holdout", fmt.Sprintf("is %q, the key of the score itself", s.Key), "name the key of another step")
 	}
 	if s.Label != "" && s.Field != "" {
-		c.add("score", "score has both label and field", "give one of them")
+		c.about("score", "has both label and field", "give one of them")
 	}
 	if strings.TrimSpace(s.Label) == "" && s.Label != "" {
-		c.add("score.label", "score.label is blank", "")
+		c.about("score.label", "is blank", "")
 	}
 	c.finite("score.target", s.Target)
 	c.threshold("score.min_delta", s.MinDelta)
 	c.threshold("score.min_delta_percent", s.MinDeltaPercent)
 	if s.Patience > 0 && s.MinDelta == nil && s.MinDeltaPercent == nil {
-		c.add("score.patience", "score.patience has nothing to wait for", "give min_delta or min_delta_percent")
+		c.about("score.patience", "has nothing to wait for", "give min_delta or min_delta_percent")
 	}
 }
 
@@ -248,12 +285,12 @@ func (c *checker) finite(field string, f *float64) bool {
 	if f == nil || !math.IsNaN(*f) && !math.IsInf(*f, 0) {
 		return true
 	}
-	c.add(field, fmt.Sprintf("%s is %v", field, *f), "give a finite number")
+	c.about(field, fmt.Sprintf("is %v", *f), "give a finite number")
 	return false
 }
 
 func (c *checker) threshold(field string, f *float64) {
 	if c.finite(field, f) && f != nil && *f < 0 {
-		c.add(field, fmt.Sprintf("%s is negative: %v", field, *f), "")
+		c.about(field, fmt.Sprintf("is negative: %v", *f), "")
 	}
 }

@@ -35,7 +35,7 @@ func TestCheck(t *testing.T) {
 		"same name": {loop.Plan{Steps: steps("a", "a")}, []string{`steps[1]: two steps are called "a"`}},
 		"no name":   {loop.Plan{Steps: steps("")}, []string{`steps[0]: step 1 has no name`}},
 		"policies": {loop.Plan{Steps: []loop.Step{{Name: "a", OnError: "retry"}}, OnError: "go on", StopCheck: "never"}, []string{
-			`steps[0].on_error: on_error is "retry" (use "stop", "skip_step" or "next_iteration")`,
+			`steps[0].on_error: steps[0].on_error is "retry" (use "stop", "skip_step" or "next_iteration")`,
 			`on_error: on_error is "go on" (use "stop", "skip_step" or "next_iteration")`,
 			`stop_check: stop_check is "never" (use "iteration" or "step")`,
 		}},
@@ -80,7 +80,7 @@ func problems(t *testing.T, p loop.Plan) (got []string) {
 		if !ok {
 			t.Fatalf("%T", e)
 		}
-		got = append(got, p.Field+": "+p.Error())
+		got = append(got, p.Path()+": "+p.Error())
 	}
 	return got
 }

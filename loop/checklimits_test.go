@@ -49,7 +49,7 @@ func TestCheckLimits(t *testing.T) {
 			[]string{"budget: budget has a negative limit (0 sets no limit)", "budget.cost: budget.cost is 0 (give a positive number, or leave it out)"}},
 		"tokens":           {plan{Budget: &loop.Budget{Tokens: -1}}, []string{"budget: budget has a negative limit (0 sets no limit)"}},
 		"cost":             {plan{Budget: &loop.Budget{Cost: new(math.NaN())}}, []string{"budget.cost: budget.cost is NaN (give a finite number)"}},
-		"nothing is left":  {plan{Steps: steps("a", "final"), Budget: &loop.Budget{Calls: 1}}, []string{"budget: budget is all kept for the finalizer (raise it, or lower reserve)"}},
+		"nothing is left":  {plan{Steps: steps("a", "final"), Budget: &loop.Budget{Calls: 1}}, []string{"budget: budget is all kept for the finalizer (raise it, or keep a smaller share of it for the finalizer)"}},
 		"one is left":      {plan{Steps: steps("a", "final"), Budget: &loop.Budget{Calls: 2}}, nil},
 		"one is enough":    {plan{Budget: &loop.Budget{Calls: 1}}, nil},
 		"reserve":          {plan{Steps: steps("a", "final"), FinalizerReserve: 1}, []string{"reserve: reserve is 1 (give a share below 1, such as 0.1)"}},
@@ -67,7 +67,7 @@ func TestCheckLimits(t *testing.T) {
 			"steps[0].retry.backoff: steps[0].retry.backoff is negative: -1ns", "steps[0].retry.max_backoff: steps[0].retry.max_backoff is negative: -1ns",
 		}},
 		"backoff": {step(loop.Step{Retry: &loop.Retry{Attempts: 2, Backoff: secs(2), MaxBackoff: secs(1)}}),
-			[]string{"steps[0].retry.max_backoff: steps[0].retry: backoff 2s is above max_backoff 1s"}},
+			[]string{"steps[0].retry.max_backoff: steps[0].retry.backoff 2s is above max_backoff 1s"}},
 		"retry of the finalizer": {plan{Steps: []loop.Step{{Name: "a"}, {Name: "f", Finalizer: true, Retry: &loop.Retry{Attempts: 2}}}},
 			[]string{"steps[1].retry: the finalizer is not run again (leave retry out)"}},
 		"retry of a finalizer in each": {plan{FinalizeEach: true, Steps: []loop.Step{{Name: "a"}, {Name: "f", Finalizer: true, Retry: &loop.Retry{Attempts: 2}}}}, nil},
@@ -76,7 +76,7 @@ func TestCheckLimits(t *testing.T) {
 			"steps[0].adaptive.factor: steps[0].adaptive.factor is 0.5 (give at least 1)", "steps[0].adaptive.after: steps[0].adaptive.after is 33 (at most 32 runs are remembered)",
 		}},
 		"adaptive bounds": {step(loop.Step{AdaptiveTimeout: &loop.AdaptiveTimeout{Min: secs(2), Max: secs(1), Factor: math.NaN()}}), []string{
-			"steps[0].adaptive.min: steps[0].adaptive: min 2s is above max 1s", "steps[0].adaptive.factor: steps[0].adaptive.factor is NaN (give at least 1)",
+			"steps[0].adaptive.min: steps[0].adaptive.min 2s is above max 1s", "steps[0].adaptive.factor: steps[0].adaptive.factor is NaN (give at least 1)",
 		}},
 		"circuit": {step(loop.Step{Circuit: &loop.Circuit{}}), []string{
 			"steps[0].circuit.failures: steps[0].circuit has no failures (give how many running open it)",

@@ -178,21 +178,21 @@ func (c *checker) legs(p *Plan) {
 		return
 	}
 	if s := p.Score; p.NotWorth == nil && (s == nil || s.MinDelta == nil && s.MinDeltaPercent == nil) {
-		c.add("on_plateau", "on_plateau has no plateau to wait for: nothing says when the loop has converged",
+		c.about("on_plateau", "has no plateau to wait for: nothing says when the loop has converged",
 			"give score.min_delta, score.min_delta_percent or not_worth")
 	}
 	for i := range p.OnPlateau {
 		l, field := &p.OnPlateau[i], fmt.Sprintf("on_plateau[%d]", i)
 		switch {
 		case l.Fresh && p.compares():
-			c.add(field, field+" begins from the start, and score.judge compares with the best", "leave out fresh, or compare")
+			c.about(field, "begins from the start, and score.judge compares with the best", "leave out fresh, or compare")
 		case !l.Sets() && !l.Fresh:
-			c.add(field, field+" changes nothing", "give model, instructions, thinking or fresh")
+			c.about(field, "changes nothing", "give model, instructions, thinking or fresh")
 		case !l.Sets() && len(l.Steps) > 0:
-			c.add(field+".steps", field+".steps has nothing that changes", "give model, instructions or thinking")
+			c.about(field+".steps", "has nothing that changes", "give model, instructions or thinking")
 		}
 		if l.Thinking != "" && !slices.Contains(ThinkingLevels(), l.Thinking) {
-			c.unknown(field+".thinking", fmt.Sprintf("%s.thinking is %q", field, l.Thinking), l.Thinking, ThinkingLevels(),
+			c.unknown(field+".thinking", field+".thinking", fmt.Sprintf("is %q", l.Thinking), l.Thinking, ThinkingLevels(),
 				"use minimal, low, medium or high")
 		}
 		for k, name := range l.Steps {
@@ -215,11 +215,11 @@ func (c *checker) legStep(p *Plan, field, name string, twice bool) {
 	final := p.finalIndex()
 	switch {
 	case twice:
-		c.add(field, fmt.Sprintf("%s names %q twice", field, name), "")
+		c.about(field, fmt.Sprintf("names %q twice", name), "")
 	case p.Score.GivenBy(name):
-		c.add(field, fmt.Sprintf("%s names %q, which gives the score", field, name),
+		c.about(field, fmt.Sprintf("names %q, which gives the score", name),
 			"leave it out: all legs are measured in the same way")
 	case final >= 0 && p.Steps[final].Name == name:
-		c.add(field, fmt.Sprintf("%s names the finalizer %q", field, name), "it runs after the last leg; leave it out")
+		c.about(field, fmt.Sprintf("names the finalizer %q", name), "it runs after the last leg; leave it out")
 	}
 }
