@@ -143,7 +143,7 @@ func (c *checker) unsafe() {
 			return
 		}
 		for _, l := range cmd.LoosePatterns() {
-			field, _ := splitField(l.Field + ": ")
+			field := filePath(l.Field)
 			c.note(a.at(field), CodeUnsafe, "%s: the pattern %s of {{%s}} lets through %s", field, l.Pattern, l.Name, strings.Join(l.Permits, ", ")).
 				Hint = "write a narrower pattern, such as [A-Za-z0-9][A-Za-z0-9_.]*, or give the value to the command in a variable that begins with " +
 				taskagent.FreePrefix

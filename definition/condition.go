@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/expr/cel"
 	"github.com/refrain-dev/refrain/internal/text/source"
 	"github.com/refrain-dev/refrain/internal/text/template"
+	"github.com/refrain-dev/refrain/internal/values/fielderror"
 	"github.com/refrain-dev/refrain/internal/vocabulary"
 	"github.com/refrain-dev/refrain/loop"
 )
@@ -346,7 +347,10 @@ func (c *checker) exitWhen(a *Agent) {
 		Config: taskagent.Config{Name: "probe", ExitWhen: a.ExitWhen}, Text: "probe",
 	})
 	for _, e := range taskErrors(err) {
-		_, msg := splitField(e.Error())
-		c.report(a.at("exit_when"), CodeExpr, "%s: %s", "exit_when", msg).err = e
+		msg := e.Error()
+		if wrong, ok := errors.AsType[*fielderror.Error](e); ok {
+			msg = wrong.Text(inFile)
+		}
+		c.report(a.at("exit_when"), CodeExpr, "exit_when: %s", msg).err = e
 	}
 }

@@ -188,7 +188,7 @@ type misplacement struct {
 
 // misplace notes a misplaced placeholder. The checker reports it when it knows that the key exists.
 func (c *checker) misplace(a *Agent, e *taskagent.ShapeError) {
-	field, _ := splitField(e.Error())
+	field := filePath(e.Field)
 	texts, dialect := textsOf(a)
 	t, _ := template.Parse(texts[field], template.Options{Dialect: dialect}) // it has a placeholder
 	for _, ref := range t.Keys() {
@@ -207,9 +207,9 @@ func (c *checker) shapeless() {
 		if !m.known(c.keys) && !m.inner && !m.soft && !m.agent.parameter(m.name) && m.name != taskagent.KeyCallID {
 			continue // that is an error of its own
 		}
-		_, message := splitField(m.err.Error())
-		if m.err.Code || m.err.Shape.Free() {
-			message, _, _ = strings.Cut(message, "; ")
+		message := m.err.Problem()
+		if advice := m.err.Advice(); advice != "" && !m.err.Code && !m.err.Shape.Free() { // else the hint says what to do
+			message += "; " + advice
 		}
 		p := c.report(m.place(), CodeTask, "%s: %s", m.field, message)
 		p.err, p.Hint = m.err, c.instead(m)

@@ -19,6 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/internal/schema"
 	"github.com/refrain-dev/refrain/internal/text/source"
+	"github.com/refrain-dev/refrain/internal/values/fielderror"
 	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/mcptoolset"
@@ -160,7 +161,10 @@ func (c *checker) mcp(a *Agent, field string, m *MCP) {
 		}
 		set, err := mcptoolset.New(m.Config(".", func(string) string { return "x" }))
 		if err != nil {
-			msg := strings.Replace(errors.Unwrap(err).Error(), "the Command", "the command", 1)
+			msg := errors.Unwrap(err).Error()
+			if wrong, ok := errors.AsType[*fielderror.Error](err); ok {
+				msg = wrong.Message(strings.ToLower)
+			}
 			c.report(a.at(field), CodeTool, "%s", msg).err = err
 			return
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/text/source"
 	"github.com/refrain-dev/refrain/internal/text/template"
+	"github.com/refrain-dev/refrain/internal/values/fielderror"
 	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 	"github.com/refrain-dev/refrain/internal/vocabulary"
 )
@@ -401,12 +402,11 @@ func (c *checker) whole(a *Agent, err error) {
 
 // misconfigured reports an error of the agent's configuration in the words of the file.
 func (c *checker) misconfigured(a *Agent, e error) {
-	field, msg := splitField(e.Error())
-	p := c.report(a.at(field), CodeTask, "%s", inFileWords(msg))
-	p.err = e
-	if field != "" && !strings.HasPrefix(p.Message, field) {
-		p.Message = field + ": " + p.Message
+	field, msg := "", e.Error()
+	if wrong, ok := errors.AsType[*fielderror.Error](e); ok {
+		field, msg = filePath(wrong.Field), wrong.Message(inFile)
 	}
+	c.report(a.at(field), CodeTask, "%s", msg).err = e
 }
 
 // needs maps the types of tasks to their required fields, from the rows of the fields.
@@ -462,39 +462,30 @@ func fileWord(name string) string {
 }
 
 var (
-	wordEnds    = lazyregexp.New(`([a-z]|OK)([A-Z])`)
-	configName  = lazyregexp.New(`\b[A-Z]\w*`)
-	configField = lazyregexp.New(`^([A-Z]\w*)(?:\[("(?:[^"\\]|\\.)*"|\d+)\])?(: )?`)
+	wordEnds  = lazyregexp.New(`([a-z]|OK)([A-Z])`)
+	configKey = lazyregexp.New(`\[("(?:[^"\\]|\\.)*"|\d+)\]`)
 )
 
-// splitField splits an error of taskagent such as `Set["n"]: …` into the field, as the file names it, and the rest.
-func splitField(msg string) (field, rest string) {
-	m := configField().FindStringSubmatch(msg)
-	if m == nil {
-		return "", msg
+// filePath translates taskagent's path of a field, such as Set["n"], into that of the file, such as set.n; empty if it is no field
+// of a task.
+func filePath(path string) string {
+	name, keys, indexed := strings.Cut(path, "[")
+	field := fileWord(name)
+	if field == "" || !indexed {
+		return field
 	}
-	if field = fileWord(m[1]); field == "" {
-		return "", msg
+	for _, m := range configKey().FindAllStringSubmatch("["+keys, -1) {
+		if key, err := strconv.Unquote(m[1]); err == nil {
+			field += "." + key
+		} else {
+			field += "[" + m[1] + "]"
+		}
 	}
-	if key, err := strconv.Unquote(m[2]); err == nil {
-		field += "." + key
-	} else if m[2] != "" {
-		field += "[" + m[2] + "]"
-	}
-	if m[3] != "" {
-		msg = msg[len(m[0]):]
-	}
-	return field, msg
+	return field
 }
 
-func inFileWords(msg string) string {
-	return configName().ReplaceAllStringFunc(msg, func(name string) string {
-		if name == "JSON" { // not the field
-			return name
-		}
-		return cmp.Or(fileWord(name), name)
-	})
-}
+// inFile translates the path of a field, as filePath does, and returns a path that is no field of a task unchanged.
+func inFile(path string) string { return cmp.Or(filePath(path), path) }
 
 // task makes the agent of a task. A command works in the workspace, if there is one.
 func (b *builder) task(a *Agent, cb around) (agent.Agent, error) {

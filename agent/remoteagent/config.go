@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/process/credential"
 	"github.com/refrain-dev/refrain/internal/text/requesttemplate"
 	"github.com/refrain-dev/refrain/internal/text/template"
+	"github.com/refrain-dev/refrain/internal/values/fielderror"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -139,23 +140,23 @@ func NewA2A(cfg A2AConfig) (agent.Agent, error) {
 
 func (a *A2AAgent) parse(p *parser) {
 	cfg := &a.cfg
-	templates := requesttemplate.Parser{Template: p.template, Errorf: p.errorf}
+	templates := requesttemplate.Parser{Template: p.template, Report: p.add}
 	remote := strings.HasPrefix(cfg.AgentCardSource, "http://") || strings.HasPrefix(cfg.AgentCardSource, "https://")
 	switch {
 	case cfg.AgentCardProvider != nil:
 		if cfg.AgentCard != nil || cfg.AgentCardSource != "" {
-			p.errorf("AgentCardProvider is set, and AgentCard or AgentCardSource too: give one of them")
+			p.about("AgentCardProvider", "is set, and %s or %s too: give one of them", fielderror.Name("AgentCard"), fielderror.Name("AgentCardSource"))
 		}
 	case cfg.AgentCard == nil && cfg.AgentCardSource == "":
-		p.errorf("AgentCardSource is empty, and there is no AgentCard; set one of them")
+		p.about("AgentCardSource", "is empty, and there is no %s; set one of them", fielderror.Name("AgentCard"))
 	case cfg.AgentCard != nil && cfg.AgentCardSource != "":
-		p.errorf("both AgentCard and AgentCardSource are set; set one of them")
+		p.errs = append(p.errs, fielderror.Whole("both %s and %s are set; set one of them", fielderror.Name("AgentCard"), fielderror.Name("AgentCardSource")))
 	case remote:
 		if a.source = templates.URL("AgentCardSource", cfg.AgentCardSource); a.source != nil {
 			a.origins = p.origins(cfg.Hosts, a.source.Scheme())
 		}
 	case strings.Contains(cfg.AgentCardSource, "{{"), strings.Contains(cfg.AgentCardSource, "://"):
-		p.errorf("AgentCardSource: %q is no URL of http or https with a host, and no path of a file",
+		p.report("AgentCardSource", "%q is no URL of http or https with a host, and no path of a file",
 			cfg.AgentCardSource)
 	}
 	switch x := cfg.Payload.(type) {
@@ -170,7 +171,7 @@ func (a *A2AAgent) parse(p *parser) {
 	}
 	a.headers = templates.Headers("Headers", cfg.Headers)
 	if cfg.SizeLimit < 0 {
-		p.errorf("SizeLimit is negative: %d", cfg.SizeLimit)
+		p.about("SizeLimit", "is negative: %d", cfg.SizeLimit)
 	}
 }
 
@@ -189,11 +190,11 @@ func (p *parser) origins(hosts []string, scheme string) []string {
 		switch {
 		case err != nil || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" ||
 			u.Fragment != "":
-			p.errorf("Hosts: %q is not a server such as example.org, example.org:8443 or https://example.org", text)
+			p.report("Hosts", "%q is not a server such as example.org, example.org:8443 or https://example.org", text)
 		case u.Scheme != "https" && u.Scheme != "http":
-			p.errorf("Hosts: %q is neither http nor https", text)
+			p.report("Hosts", "%q is neither http nor https", text)
 		case u.Scheme == "http" && scheme == "https":
-			p.errorf("Hosts: %q must be https, because the agent's card is read over https", text)
+			p.report("Hosts", "%q must be https, because the agent's card is read over https", text)
 		default:
 			all = append(all, credential.Origin(u))
 		}
@@ -204,15 +205,23 @@ func (p *parser) origins(hosts []string, scheme string) []string {
 // parser parses the templates of a config and notes every mistake.
 type parser struct{ errs []error }
 
-func (p *parser) errorf(format string, args ...any) {
-	p.errs = append(p.errs, fmt.Errorf(format, args...))
+func (p *parser) add(err *fielderror.Error) { p.errs = append(p.errs, err) }
+
+// report notes what is wrong with a value in a field.
+func (p *parser) report(field, format string, args ...any) {
+	p.add(fielderror.New(field, format, args...))
+}
+
+// about notes a mistake in a sentence that begins with the field.
+func (p *parser) about(field, format string, args ...any) {
+	p.add(fielderror.About(field, format, args...))
 }
 
 // template parses a template. It never returns nil.
 func (p *parser) template(field, text string) *template.Template {
 	t, err := template.Parse(text, template.Options{Dialect: template.Mustache})
 	if err != nil {
-		p.errorf("%s: %w", field, err)
+		p.report(field, "%w", err)
 		return new(template.Template)
 	}
 	return t

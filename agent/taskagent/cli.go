@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/taskagent/internal/codingcli"
 	"github.com/refrain-dev/refrain/agent/taskagent/internal/commandrule"
 	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/internal/values/fielderror"
 )
 
 // CLI makes a command a coding agent that is driven by its command line, such as Claude Code. Refrain knows the arguments
@@ -181,32 +182,32 @@ func (a *CommandAgent) parseCLI(s *source) {
 	p := c.program()
 	switch {
 	case len(c.ACP) > 0 && c.Program != "":
-		s.errorf("CLI and ACP: give one of them")
+		s.add(fielderror.Whole("%s and %s: give one of them", fielderror.Name("CLI"), fielderror.Name("ACP")))
 	case c.ACP != nil && (len(c.ACP) == 0 || c.ACP[0] == ""):
-		s.errorf("ACP has no program")
+		s.about("ACP", "has no program")
 	case p == nil:
-		s.errorf("CLI names no program that is known: %q; there are %s", c.Program, strings.Join(CLIPrograms(), ", "))
+		s.about("CLI", "names no program that is known: %q; there are %s", c.Program, strings.Join(CLIPrograms(), ", "))
 		return
 	case c.ACP != nil && c.Wrapper != nil:
-		s.errorf("Wrapper: with ACP, name the program that is started in ACP itself")
+		s.report("Wrapper", "with %s, name the program that is started in ACP itself", fielderror.Name("ACP"))
 	case c.Wrapper != nil && (len(c.Wrapper) == 0 || c.Wrapper[0] == ""):
-		s.errorf("Wrapper has no program")
+		s.about("Wrapper", "has no program")
 	case c.ACP != nil && (c.Model != "" || c.Args != nil):
-		s.errorf("ACP: a model and further arguments stand in it, in the program's own options")
+		s.report("ACP", "a model and further arguments stand in it, in the program's own options")
 	case c.OnLimit.Wait == LimitReset && cfg.Effect == agent.AtMostOnce:
-		s.errorf("OnLimit: the program would be asked again, and the step must not be done twice; say stop")
+		s.report("OnLimit", "the program would be asked again, and the step must not be done twice; say stop")
 	case c.OnLimit.Wait != "" && c.OnLimit.Wait != LimitStop && c.OnLimit.Wait != LimitReset:
-		s.errorf("OnLimit: wait is reset or stop, got %q", c.OnLimit.Wait)
+		s.report("OnLimit", "wait is reset or stop, got %q", c.OnLimit.Wait)
 	case c.OnLimit.Wait != LimitReset && c.OnLimit.AtMost != 0:
-		s.errorf("OnLimit: at_most is for wait: reset")
+		s.report("OnLimit", "at_most is for wait: reset")
 	case c.MaxTurns < 0 || c.MaxCost < 0 || c.IdleTimeout < 0 || c.OnLimit.AtMost < 0:
-		s.errorf("CLI: a limit is negative")
+		s.report("CLI", "a limit is negative")
 	case !slices.Contains([]string{"", ConversationFresh, ConversationContinue}, c.Conversation):
-		s.errorf("Conversation is fresh or continue, got %q", c.Conversation)
+		s.about("Conversation", "is fresh or continue, got %q", c.Conversation)
 	case c.continues() && cfg.Elsewhere.Name != "":
-		s.errorf("Conversation: it is kept where the program runs, which may be another machine each time; say fresh")
+		s.report("Conversation", "it is kept where the program runs, which may be another machine each time; say fresh")
 	case (c.MaxTurns > 0 || c.MaxCost > 0) && !p.Turns:
-		s.errorf("CLI: %s takes no limit of turns or cost; use Timeout", c.name())
+		s.report("CLI", "%s takes no limit of turns or cost; use %s", c.name(), fielderror.Name("Timeout"))
 	}
 	for _, given := range []struct {
 		field string
@@ -214,28 +215,28 @@ func (a *CommandAgent) parseCLI(s *source) {
 	}{{"Args", cfg.Args != nil}, {"JSON", cfg.JSON}, {"Tests", cfg.Tests != ""}, {"OKExitCodes", cfg.OKExitCodes != nil},
 		{"Unsafe", cfg.Unsafe}, {"Open", cfg.Open != nil}} {
 		if given.is {
-			s.errorf("%s: a CLI does not have it", given.field)
+			s.report(given.field, "a CLI does not have it")
 		}
 	}
 	if cfg.Stdin == "" {
-		s.errorf("Prompt is empty")
+		s.about("Prompt", "is empty")
 	}
 	c.Permissions, c.Denied = cmp.Or(c.Permissions, string(codingcli.Edit)), cmp.Or(c.Denied, "fail")
 	c.Args, c.Allow, c.Wrapper = slices.Clone(c.Args), slices.Clone(c.Allow), slices.Clone(c.Wrapper)
 	c.OnLimit.AtMost = c.OnLimit.Most()
 	a.waits = c.OnLimit.AtMost
 	if !slices.Contains([]codingcli.Permissions{codingcli.Read, codingcli.Edit, codingcli.All}, codingcli.Permissions(c.Permissions)) {
-		s.errorf("CLI: permissions are read, edit or all, got %q", c.Permissions)
+		s.report("CLI", "permissions are read, edit or all, got %q", c.Permissions)
 	}
 	if c.Denied != "fail" && c.Denied != "allow" {
-		s.errorf("CLI: denied is fail or allow, got %q", c.Denied)
+		s.report("CLI", "denied is fail or allow, got %q", c.Denied)
 	}
 	if c.Unfinished = cmp.Or(c.Unfinished, "fail"); c.Unfinished != "fail" && c.Unfinished != "keep" {
-		s.errorf("CLI: unfinished is fail or keep, got %q", c.Unfinished)
+		s.report("CLI", "unfinished is fail or keep, got %q", c.Unfinished)
 	}
 	for _, line := range c.Allow {
 		if strings.TrimSpace(line) == "" {
-			s.errorf("CLI: a command of allow is empty")
+			s.report("CLI", "a command of allow is empty")
 		}
 	}
 	cfg.Inherit = append(slices.Clone(cfg.Inherit), p.Variables...)

@@ -50,7 +50,7 @@ func (a *CommandAgent) checkCode(s *source) {
 	}
 	if len(a.stdin.Keys()) > 0 && a.cfg.CLI == nil {
 		if err := interpreter.ReadsCode(a.cfg.Args); err != nil {
-			s.errorf("Stdin: %w, or say unsafe: true if you know what the value can be", err)
+			s.report("Stdin", "%w, or say unsafe: true if you know what the value can be", err)
 		}
 	}
 }
@@ -91,11 +91,11 @@ func (a *CommandAgent) checkOpen(s *source) {
 	for i, name := range a.cfg.Open {
 		switch {
 		case a.cfg.Unsafe:
-			s.errorf("Open[%d]: an unsafe command gets all values as they are, so it has no open files", i)
+			s.report(fmt.Sprintf("Open[%d]", i), "an unsafe command gets all values as they are, so it has no open files")
 		case !a.cfg.shape(name).path():
-			s.errorf("Open[%d]: %q is not the path of a file or folder: declare it with type: file or type: folder", i, name)
+			s.report(fmt.Sprintf("Open[%d]", i), "%q is not the path of a file or folder: declare it with type: file or type: folder", name)
 		case !used[name]:
-			s.errorf("Open[%d]: no argument, and no variable of the command, has {{%s}}", i, name)
+			s.report(fmt.Sprintf("Open[%d]", i), "no argument, and no variable of the command, has {{%s}}", name)
 		}
 	}
 }
@@ -126,7 +126,7 @@ func (a *CommandAgent) checkShapes(s *source, field string, t *template.Template
 // misplacement returns a [*ShapeError] if values of a shape may not stand at a place; nil if they may. apart reports that
 // other text stands beside the value, so that it cannot be a path; see stands.
 func misplacement(field, name string, shape Shape, in place, apart bool) error {
-	e := &ShapeError{Field: field, Name: name, Shape: shape}
+	e := &ShapeError{Field: field, Name: name, Shape: shape, in: in}
 	switch {
 	case shape.Free():
 		e.Code = in == inCode

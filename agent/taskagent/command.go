@@ -179,7 +179,7 @@ func (a *CommandAgent) parse(s *source) {
 	case cfg.CLI != nil:
 		a.parseCLI(s)
 	case len(cfg.Args) == 0 || cfg.Args[0] == "":
-		s.errorf("Args has no program")
+		s.about("Args", "has no program")
 	}
 	a.checkTests(s)
 	for i, arg := range cfg.Args {
@@ -189,7 +189,7 @@ func (a *CommandAgent) parse(s *source) {
 	for _, name := range slices.Sorted(maps.Keys(cfg.Env)) {
 		field := fmt.Sprintf("Env[%q]", name)
 		if name == "" || strings.ContainsAny(name, "=\x00") {
-			s.errorf("%s: not a name of a variable", field)
+			s.report(field, "not a name of a variable")
 		}
 		a.env = append(a.env, variable{name, s.template(field, cfg.Env[name], template.Mustache)})
 	}
@@ -197,10 +197,10 @@ func (a *CommandAgent) parse(s *source) {
 	a.checkCode(s)
 	a.checkOpen(s)
 	if cfg.OutputLimit < 0 {
-		s.errorf("OutputLimit is negative: %d", cfg.OutputLimit)
+		s.about("OutputLimit", "is negative: %d", cfg.OutputLimit)
 	}
 	if cfg.Timeout < 0 {
-		s.errorf("Timeout is negative: %s", cfg.Timeout)
+		s.about("Timeout", "is negative: %s", cfg.Timeout)
 	}
 	if cfg.Sandbox != nil {
 		cfg.Sandbox.check(s)

@@ -11,6 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/values/fielderror"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -64,15 +65,15 @@ func NewExpression(cfg ExpressionConfig) (agent.Agent, error) {
 		field := fmt.Sprintf("Set[%q]", key)
 		switch {
 		case key == "":
-			s.errorf("%s: the key is empty", field)
+			s.report(field, "the key is empty")
 		case cfg.Set[key] == "":
-			s.errorf("%s: the expression is empty; write null to remove the key", field)
+			s.report(field, "the expression is empty; write null to remove the key")
 		case key == cfg.OutputKey:
-			s.errorf("%s: OutputKey also writes %q; remove one", field, key)
+			s.report(field, "%s also writes %q; remove one", fielderror.Name("OutputKey"), key)
 		case key == cfg.ResultKey:
-			s.errorf("%s: ResultKey also writes %q; remove one", field, key)
+			s.report(field, "%s also writes %q; remove one", fielderror.Name("ResultKey"), key)
 		case key == "value" && cfg.Value != "":
-			s.errorf("%s: the result already has a field of that name, for Value", field)
+			s.report(field, "the result already has a field of that name, for %s", fielderror.Name("Value"))
 		}
 		a.set = append(a.set, assignment{key, s.expression(field, cfg.Set[key], variables)})
 	}
@@ -80,11 +81,11 @@ func NewExpression(cfg ExpressionConfig) (agent.Agent, error) {
 	_, both := cfg.Set[cfg.OutputKey] // the loop above has reported it
 	switch {
 	case cfg.Value == "" && cfg.OutputKey != "" && !both:
-		s.errorf("OutputKey is set, but no Value")
+		s.about("OutputKey", "is set, but no %s", fielderror.Name("Value"))
 	case cfg.Value != "" && cfg.OutputKey == "" && cfg.ResultKey == "" && cfg.ExitWhen == "":
-		s.errorf("Value is set, but no OutputKey")
+		s.about("Value", "is set, but no %s", fielderror.Name("OutputKey"))
 	case cfg.Value == "" && len(cfg.Set) == 0 && cfg.ExitWhen == "":
-		s.errorf("there is nothing to do: set one of Set, Value and ExitWhen")
+		s.add(fielderror.Whole("there is nothing to do: set one of %s, %s and %s", fielderror.Name("Set"), fielderror.Name("Value"), fielderror.Name("ExitWhen")))
 	}
 	base, err := a.prepare(a, "expression", &s)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/text/requesttemplate"
 	"github.com/refrain-dev/refrain/internal/text/template"
 	"github.com/refrain-dev/refrain/internal/values/brief"
+	"github.com/refrain-dev/refrain/internal/values/fielderror"
 	"github.com/refrain-dev/refrain/internal/values/propagate"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -139,7 +140,7 @@ func (a *HTTPAgent) Config() HTTPConfig { return a.cfg }
 func (a *HTTPAgent) parse(s *source) {
 	cfg := &a.cfg
 	if _, err := http.NewRequest(cfg.Method, "http://localhost/", nil); err != nil {
-		s.errorf("Method %q is not one of HTTP", cfg.Method)
+		s.about("Method", "%q is not one of HTTP", cfg.Method)
 	}
 	a.url = s.templates().URL("URL", cfg.URL)
 	checkHosts(cfg.RedirectHosts, s)
@@ -147,15 +148,15 @@ func (a *HTTPAgent) parse(s *source) {
 	a.body = s.template("Body", cfg.Body, template.Mustache)
 	if cfg.BodyJSON != nil {
 		if cfg.Body != "" {
-			s.errorf("both Body and BodyJSON are set")
+			s.add(fielderror.Whole("both %s and %s are set", fielderror.Name("Body"), fielderror.Name("BodyJSON")))
 		}
 		a.bodyJSON = s.templates().JSON("BodyJSON", cfg.BodyJSON)
 	}
 	if cfg.Timeout < 0 {
-		s.errorf("Timeout is negative: %s", cfg.Timeout)
+		s.about("Timeout", "is negative: %s", cfg.Timeout)
 	}
 	if cfg.SizeLimit < 0 {
-		s.errorf("SizeLimit is negative: %d", cfg.SizeLimit)
+		s.about("SizeLimit", "is negative: %d", cfg.SizeLimit)
 	}
 }
 

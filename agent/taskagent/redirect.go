@@ -55,7 +55,7 @@ func checkHosts(hosts []string, s *source) {
 	for i, host := range hosts {
 		u, err := url.Parse("https://" + host)
 		if err != nil || u.Host != host || u.Hostname() == "" || strings.ContainsAny(host, "{}*") {
-			s.errorf("RedirectHosts[%d]: %q is not a host, such as example.com or example.com:8443", i, host)
+			s.report(fmt.Sprintf("RedirectHosts[%d]", i), "%q is not a host, such as example.com or example.com:8443", host)
 		}
 	}
 }

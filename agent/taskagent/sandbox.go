@@ -67,22 +67,22 @@ type Folder struct {
 // check adds the mistakes in a sandbox to s.
 func (b *Sandbox) check(s *source) {
 	if b.Level != "" && b.Level != SandboxWorkspace && b.Level != SandboxBestEffort {
-		s.errorf("Sandbox: the level is %s or %s, got %q", SandboxWorkspace, SandboxBestEffort, b.Level)
+		s.report("Sandbox", "the level is %s or %s, got %q", SandboxWorkspace, SandboxBestEffort, b.Level)
 	}
 	if b.Network != "" && b.Network != NetworkAny && b.Network != NetworkNone {
-		s.errorf("Sandbox: the network is %s or %s, got %q", NetworkAny, NetworkNone, b.Network)
+		s.report("Sandbox", "the network is %s or %s, got %q", NetworkAny, NetworkNone, b.Network)
 	}
 	if len(b.Ports) > 0 && b.Network != NetworkNone {
-		s.errorf("Sandbox: ports need the network %s", NetworkNone)
+		s.report("Sandbox", "ports need the network %s", NetworkNone)
 	}
 	for _, path := range slices.Concat(b.Write, b.Read) {
 		if !filepath.IsAbs(path) && path != "~" && !strings.HasPrefix(path, "~/") {
-			s.errorf("Sandbox: the path %q is neither absolute nor begins with ~/", path)
+			s.report("Sandbox", "the path %q is neither absolute nor begins with ~/", path)
 		}
 	}
 	for _, port := range b.Ports {
 		if port < 1 || port > math.MaxUint16 {
-			s.errorf("Sandbox: %d is no port", port)
+			s.report("Sandbox", "%d is no port", port)
 		}
 	}
 }

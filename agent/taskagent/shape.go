@@ -219,7 +219,8 @@ type ShapeError struct {
 	// may stand.
 	Code bool
 
-	why string // why the shape does not suffice; if it is empty, Error finds the reason in the other fields
+	in  place  // where in the command the field is
+	why string // how to write a placeholder whose shape does not suffice; if it is empty, the other fields say it
 }
 
 // Permanent returns true, because a retry would insert the same value.
@@ -227,25 +228,46 @@ func (e *ShapeError) Permanent() bool { return true }
 
 // Error names the field and the placeholder, and says what to do.
 func (e *ShapeError) Error() string {
+	text := e.Field + ": " + e.Problem()
+	if advice := e.Advice(); advice != "" {
+		text += "; " + advice
+	}
+	return text
+}
+
+// Problem names the placeholder and says why it may not stand in the field.
+func (e *ShapeError) Problem() string {
 	switch {
 	case e.why != "":
-		return fmt.Sprintf("%s: {{%s}} is %s; %s", e.Field, e.Name, e.Shape, e.why)
+		return fmt.Sprintf("{{%s}} is %s", e.Name, e.Shape)
 	case e.Code && !e.Shape.Free():
-		return fmt.Sprintf("%s: {{%s}} is %s, and stands where a program reads code: only a number, true or false, or one of "+
-			"declared choices may stand there; give it to the command in a variable that begins with %s, or as a further argument",
-			e.Field, e.Name, e.Shape, FreePrefix)
-	case e.Field == "Args[0]":
-		return fmt.Sprintf("%s: the program's name has the placeholder {{%s}}, which is %s: only declared choices may choose what runs",
-			e.Field, e.Name, e.Shape)
-	case e.Field == "Dir":
-		return fmt.Sprintf("%s: {{%s}} is text of any content, and a program may run what it finds in its folder; declare its shape",
-			e.Field, e.Name)
+		return fmt.Sprintf("{{%s}} is %s, and stands where a program reads code: only a number, true or false, or one of "+
+			"declared choices may stand there", e.Name, e.Shape)
+	case e.in == program:
+		return fmt.Sprintf("the program's name has the placeholder {{%s}}, which is %s: only declared choices may choose what runs", e.Name, e.Shape)
+	case e.in == folder:
+		return fmt.Sprintf("{{%s}} is text of any content, and a program may run what it finds in its folder", e.Name)
 	case strings.HasPrefix(e.Field, "Env["):
-		return fmt.Sprintf("%s: {{%s}} is text of any content, which a program may read as a setting; give it to the command in a "+
-			"variable that begins with %s, or declare its shape", e.Field, e.Name, FreePrefix)
+		return fmt.Sprintf("{{%s}} is text of any content, which a program may read as a setting", e.Name)
 	}
-	return fmt.Sprintf("%s: {{%s}} is text of any content, which a program may read as an option or as code; give it to the command "+
-		"as standard input or in a variable that begins with %s, or declare its shape", e.Field, e.Name, FreePrefix)
+	return fmt.Sprintf("{{%s}} is text of any content, which a program may read as an option or as code", e.Name)
+}
+
+// Advice says what to do; it is empty if Problem says it.
+func (e *ShapeError) Advice() string {
+	switch {
+	case e.why != "":
+		return e.why
+	case e.Code && !e.Shape.Free():
+		return "give it to the command in a variable that begins with " + FreePrefix + ", or as a further argument"
+	case e.in == program:
+		return ""
+	case e.in == folder:
+		return "declare its shape"
+	case strings.HasPrefix(e.Field, "Env["):
+		return "give it to the command in a variable that begins with " + FreePrefix + ", or declare its shape"
+	}
+	return "give it to the command as standard input or in a variable that begins with " + FreePrefix + ", or declare its shape"
 }
 
 // ValueError reports a value that does not have its declared shape.

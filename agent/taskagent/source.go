@@ -3,12 +3,12 @@
 package taskagent
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/text/requesttemplate"
 	"github.com/refrain-dev/refrain/internal/text/template"
+	"github.com/refrain-dev/refrain/internal/values/fielderror"
 )
 
 // Read is one place where a template or an expression of a task names a key.
@@ -33,15 +33,23 @@ type source struct {
 	allKeys bool     // the expressions may read any key
 }
 
-func (s *source) errorf(format string, args ...any) {
-	s.errs = append(s.errs, fmt.Errorf(format, args...))
+func (s *source) add(err *fielderror.Error) { s.errs = append(s.errs, err) }
+
+// report notes what is wrong with a value in a field.
+func (s *source) report(field, format string, args ...any) {
+	s.add(fielderror.New(field, format, args...))
+}
+
+// about notes a mistake in a sentence that begins with the field.
+func (s *source) about(field, format string, args ...any) {
+	s.add(fielderror.About(field, format, args...))
 }
 
 // template parses a template. It returns an empty template, and never nil, if the text is wrong.
 func (s *source) template(field, text string, d template.Dialect) *template.Template {
 	t, err := template.Parse(text, template.Options{Dialect: d})
 	if err != nil {
-		s.errorf("%s: %w", field, err)
+		s.report(field, "%w", err)
 		return new(template.Template)
 	}
 	for _, ref := range t.Keys() {
@@ -60,7 +68,7 @@ func (s *source) expression(field, text string, vars []expr.Var) expr.Program {
 	}
 	p, err := expr.Compile(text, vars...)
 	if err != nil {
-		s.errorf("%s: %w", field, err)
+		s.report(field, "%w", err)
 		return nil
 	}
 	keys, all := p.Reads("state")
@@ -85,7 +93,7 @@ func (s *source) condition(field, text string) expr.Program {
 		return nil
 	}
 	if t := p.Type(); t != expr.Bool && t != expr.Dyn {
-		s.errorf("%s: %s is of type %s, not true or false", field, text, t)
+		s.report(field, "%s is of type %s, not true or false", text, t)
 	}
 	return p
 }
@@ -94,6 +102,6 @@ func (s *source) condition(field, text string) expr.Program {
 func (s *source) templates() requesttemplate.Parser {
 	return requesttemplate.Parser{
 		Template: func(field, text string) *template.Template { return s.template(field, text, template.Mustache) },
-		Errorf:   s.errorf,
+		Report:   s.add,
 	}
 }

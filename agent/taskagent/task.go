@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/text/requesttemplate"
 	"github.com/refrain-dev/refrain/internal/text/template"
+	"github.com/refrain-dev/refrain/internal/values/fielderror"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -70,17 +71,17 @@ func (t *task) prepare(self agent.Agent, kind string, s *source) (*drive.Base, e
 	if cfg.ExitReason != "" {
 		t.exitReason = s.template("ExitReason", cfg.ExitReason, template.Canonical)
 		if cfg.ExitWhen == "" {
-			s.errorf("ExitReason is set, but no ExitWhen")
+			s.about("ExitReason", "is set, but no %s", fielderror.Name("ExitWhen"))
 		}
 	}
 	if err := cfg.Effect.Check(); err != nil {
 		s.errs = append(s.errs, err)
 	}
 	if cfg.Reconcile != nil && cfg.Effect != agent.AtMostOnce {
-		s.errorf("Reconcile is set, but Effect is not %s", agent.AtMostOnce)
+		s.about("Reconcile", "is set, but %s is not %s", fielderror.Name("Effect"), agent.AtMostOnce)
 	}
 	if cfg.OutputKey != "" && cfg.OutputKey == cfg.ResultKey {
-		s.errorf("OutputKey and ResultKey are both %q", cfg.OutputKey)
+		s.add(fielderror.Whole("%s and %s are both %q", fielderror.Name("OutputKey"), fielderror.Name("ResultKey"), cfg.OutputKey))
 	}
 	for _, key := range []string{cfg.ResultKey, cfg.OutputKey} {
 		if key != "" && !slices.Contains(t.writes, key) {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/agent/taskagent/internal/testcount"
+	"github.com/refrain-dev/refrain/internal/values/fielderror"
 )
 
 // The values of [CommandConfig.Tests] other than the path of a file.
@@ -38,12 +39,12 @@ func (a *CommandAgent) checkTests(s *source) {
 	switch cfg := &a.cfg; {
 	case cfg.Tests == "" || cfg.CLI != nil:
 	case cfg.JSON:
-		s.errorf("Tests is set, and JSON too: the counts are JSON already")
+		s.about("Tests", "is set, and %s too: the counts are JSON already", fielderror.Name("JSON"))
 	case cfg.report() == "":
 	case !strings.HasSuffix(cfg.Tests, ".xml"):
-		s.errorf("Tests: %q is not one of %s, nor a file whose name ends with .xml", cfg.Tests, strings.Join(testcount.Formats(), ", "))
+		s.report("Tests", "%q is not one of %s, nor a file whose name ends with .xml", cfg.Tests, strings.Join(testcount.Formats(), ", "))
 	case !filepath.IsLocal(cfg.report()):
-		s.errorf("Tests: %q is not a path below the working directory", cfg.Tests)
+		s.report("Tests", "%q is not a path below the working directory", cfg.Tests)
 	}
 }
 

@@ -33,7 +33,7 @@ func NewText(cfg TextConfig) (agent.Agent, error) {
 	a.task = task{cfg: cfg.Config, do: a.do}
 	var s source
 	if cfg.Text == "" {
-		s.errorf("Text is empty")
+		s.about("Text", "is empty")
 	}
 	a.text = s.template("Text", cfg.Text, template.Canonical)
 	base, err := a.prepare(a, "text", &s)

@@ -3,12 +3,12 @@
 package mcptoolset
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/refrain-dev/refrain/internal/process/interpreter"
+	"github.com/refrain-dev/refrain/internal/values/fielderror"
 )
 
 // dialer makes a transport for each session.
@@ -28,16 +28,16 @@ func newDialer(cfg *Config) (dialer, error) {
 	}
 	switch {
 	case ways != 1:
-		return nil, errors.New("give one of Command, URL and Transport")
+		return nil, fielderror.Whole("give one of %s, %s and %s", fielderror.Name("Command"), fielderror.Name("URL"), fielderror.Name("Transport"))
 	case cfg.Transport != nil:
 		return fixedTransport{cfg.Transport}, nil
 	case cfg.URL != "":
 		return newEndpoint(cfg)
 	case cfg.Command[0] == "":
-		return nil, errors.New("the Command is empty")
+		return nil, fielderror.Whole("the %s is empty", fielderror.Name("Command"))
 	}
 	if err := interpreter.ReadsCode(cfg.Command); err != nil {
-		return nil, fmt.Errorf("the Command gets what a model says on its standard input: %w", err)
+		return nil, fielderror.Whole("the %s gets what a model says on its standard input: %w", fielderror.Name("Command"), err)
 	}
 	return newCommand(cfg), nil
 }

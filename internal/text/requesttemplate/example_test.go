@@ -8,6 +8,7 @@ import (
 
 	"github.com/refrain-dev/refrain/internal/text/requesttemplate"
 	"github.com/refrain-dev/refrain/internal/text/template"
+	"github.com/refrain-dev/refrain/internal/values/fielderror"
 )
 
 // D4: values are escaped in a URL; in a JSON value they keep their type, also in a struct.
@@ -21,7 +22,7 @@ func Example() {
 			}
 			return t
 		},
-		Errorf: func(format string, args ...any) { fmt.Printf(format+"\n", args...) },
+		Report: func(err *fielderror.Error) { fmt.Println(err) },
 	}
 	state := map[string]any{"item": "a/b", "n": 3}
 	lookup := func(key string) (any, bool) { v, ok := state[key]; return v, ok }

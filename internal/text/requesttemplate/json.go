@@ -17,7 +17,7 @@ type JSON func(lookup func(string) (any, bool)) (any, error)
 // JSON parses the templates in a value. Go values other than maps, lists and strings are converted as encoding/json writes them.
 func (p Parser) JSON(field string, v any) JSON {
 	if _, err := json.Marshal(v); err != nil {
-		p.Errorf("%s: %w", field, err)
+		p.report(field, "%w", err)
 		return constant(nil)
 	}
 	return p.json(field, v)
@@ -70,7 +70,7 @@ func (p Parser) json(field string, v any) JSON {
 	d.UseNumber() // numbers keep all their digits
 	var plain any
 	if err := d.Decode(&plain); err != nil {
-		p.Errorf("%s: %w", field, err)
+		p.report(field, "%w", err)
 	}
 	return p.json(field, plain)
 }

@@ -2,7 +2,7 @@
 
 // Package requesttemplate fills the templates in a request, which are its URL and the strings in its JSON values.
 //
-//	p := requesttemplate.Parser{Template: parse, Errorf: report}
+//	p := requesttemplate.Parser{Template: parse, Report: report}
 //	u := p.URL("URL", "https://shop.example.org/items/{{item}}?q={{query}}")
 //	…
 //	where, err := u.Fill(lookup)
@@ -15,14 +15,25 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/internal/text/template"
+	"github.com/refrain-dev/refrain/internal/values/fielderror"
 )
 
 // Parser parses the templates in the fields of a config.
 type Parser struct {
 	// Template parses the template of a field. It reports mistakes, and never returns nil. Required.
 	Template func(field, text string) *template.Template
-	// Errorf reports any other mistake. Required.
-	Errorf func(format string, args ...any)
+	// Report reports any other mistake. Required.
+	Report func(*fielderror.Error)
+}
+
+// report reports what is wrong with a value in a field.
+func (p Parser) report(field, format string, args ...any) {
+	p.Report(fielderror.New(field, format, args...))
+}
+
+// about reports a mistake in a sentence that begins with the field.
+func (p Parser) about(field, format string, args ...any) {
+	p.Report(fielderror.About(field, format, args...))
 }
 
 // Fill fills a template. Its errors name the field.
@@ -49,9 +60,9 @@ func (p Parser) Headers(field string, given map[string]string) Headers {
 		field := fmt.Sprintf("%s[%q]", field, name)
 		switch {
 		case !isHeaderName(name):
-			p.Errorf("%s: not a name of a header", field)
+			p.report(field, "not a name of a header")
 		case strings.EqualFold(name, "Host"):
-			p.Errorf("%s: the URL says which host it is", field)
+			p.report(field, "the %s says which host it is", fielderror.Name("URL"))
 		}
 		all = append(all, header{field, name, p.Template(field, given[name])})
 	}

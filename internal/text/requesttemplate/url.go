@@ -34,21 +34,20 @@ func (p Parser) URL(field, text string) *URL {
 	base, err := url.Parse(fixed)
 	switch {
 	case text == "":
-		p.Errorf("%s is empty", field)
+		p.about(field, "is empty")
 		return nil
 	case err != nil:
-		p.Errorf("%s: %w", field, WithoutURL(err))
+		p.report(field, "%w", WithoutURL(err))
 		return nil
 	case base.Scheme != "http" && base.Scheme != "https" || base.Host == "":
-		p.Errorf("%s: %q does not start with http:// or https:// and a host without placeholders: a value cannot "+
-			"choose the server", field, text)
+		p.report(field, "%q does not start with http:// or https:// and a host without placeholders: a value cannot "+
+			"choose the server", text)
 		return nil
 	case base.Path == "" && len(fixed) < len(path):
-		p.Errorf("%s: %q has a placeholder in the host: a value cannot choose the server; write a slash after the host",
-			field, text)
+		p.report(field, "%q has a placeholder in the host: a value cannot choose the server; write a slash after the host", text)
 		return nil
 	case base.User != nil:
-		p.Errorf("%s has a name or a password in it; send them in a header", field)
+		p.about(field, "has a name or a password in it; send them in a header")
 		return nil
 	}
 	u := &URL{field: field, base: base, path: p.part(field, path, url.PathEscape)}
@@ -62,7 +61,7 @@ func (p Parser) part(field, text string, escape func(string) string) part {
 	x := part{text: p.Template(field, text), values: make(map[string]*template.Template), escape: escape}
 	for _, ref := range x.text.Keys() {
 		if ref.Section {
-			p.Errorf("%s: {{#%s}}: a URL cannot have sections", field, ref.Name)
+			p.report(field, "{{#%s}}: a URL cannot have sections", ref.Name)
 		}
 		x.values[ref.Name], _ = template.Parse("{{"+ref.Name+"?}}", template.Options{Dialect: template.Mustache})
 	}
