@@ -21,15 +21,15 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "rewrite doc/requirements.md")
+var update = flag.Bool("update", false, "rewrite doc/testdata/requirements.md")
 
 const (
-	requirementsDoc  = "doc/requirements.md"
+	requirementsDoc  = "doc/testdata/requirements.md"
 	requirementsText = "doc/testdata/requirements.txt"
 )
 
 // TestRequirementsHaveTests checks that each requirement has a test that names it,
-// that doc/requirements.md says so, and that tests name no other requirement.
+// that doc/testdata/requirements.md says so, and that tests name no other requirement.
 func TestRequirementsHaveTests(t *testing.T) {
 	asks, tests := requirements(t), requirementTests(t)
 	for _, id := range slices.SortedFunc(maps.Keys(asks), compareIDs) {

@@ -97,7 +97,7 @@ type Plan struct {
 // ErrorPolicy says what happens after a failed step.
 type ErrorPolicy string
 
-// The error policies. Source: C13 and C14 in doc/requirements.md.
+// The error policies. Source: C13 and C14 in doc/testdata/requirements.md.
 const (
 	StopOnError   ErrorPolicy = "stop"           // the loop ends with reason error
 	SkipStep      ErrorPolicy = "skip_step"      // the next step runs
