@@ -80,6 +80,7 @@ notices: ## print the licenses of all that refrain is built from, to hand on bes
 .PHONY: pictures
 pictures: ## make the pictures in the README again
 	REFRAIN_PICTURES=$(CURDIR)/doc go test ./internal/web/page -run Pictures -count 1
+	go test ./command/internal/tui -run MovingPicture -update -count 1
 
 .PHONY: fmt
 fmt: ## format, and apply go fix

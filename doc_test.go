@@ -5,6 +5,7 @@ package refrain_test
 import (
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -33,5 +34,22 @@ func TestLinksOfDocumentsLeadSomewhere(t *testing.T) {
 	})
 	if found == 0 {
 		t.Error("no document has a link")
+	}
+}
+
+// The index names each page, once or more.
+func TestIndexNamesEachPage(t *testing.T) {
+	index, err := os.ReadFile("doc/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob("doc/*.md")
+	if err != nil || len(pages) < 10 {
+		t.Fatal(pages, err)
+	}
+	for _, page := range pages {
+		if name := path.Base(page); name != "README.md" && !strings.Contains(string(index), "("+name+")") {
+			t.Errorf("doc/README.md has no link to %s", name)
+		}
 	}
 }
