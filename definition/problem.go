@@ -4,6 +4,7 @@ package definition
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/refrain-dev/refrain/internal/text/source"
 	"github.com/refrain-dev/refrain/internal/values/brief"
+	"github.com/refrain-dev/refrain/internal/values/fielderror"
 )
 
 // Severity says how serious a problem is.
@@ -67,6 +69,15 @@ func (p *Problem) Error() string {
 	}
 	fmt.Fprintf(&b, "%s: %s [%s]", p.Severity, p.Message, p.Code)
 	return brief.Printable(b.String())
+}
+
+// Field returns the path of the field of a task that is wrong, such as cli or env.LEVEL; empty if the problem is not about a
+// single field of a task.
+func (p *Problem) Field() string {
+	if wrong, ok := errors.AsType[*fielderror.Error](p.err); ok {
+		return filePath(wrong.Field)
+	}
+	return ""
 }
 
 // Unwrap returns the cause, such as fs.ErrNotExist or an expression's error; nil

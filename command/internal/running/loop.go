@@ -329,46 +329,45 @@ func (f *loopFlags) definition(ctx context.Context, e *term.Env, args []string) 
 	case err != nil:
 		return nil, err
 	case f.onTaskFailure != "skip" && f.onTaskFailure != "stop":
-		return nil, fmt.Errorf("--on-task-failure %s: give skip or stop", f.onTaskFailure)
+		return nil, wrong("%s %s: give skip or stop", flag("on-task-failure"), f.onTaskFailure)
 	case f.plan != "" && f.agrees != "":
-		return nil, errors.New("--done is not for --plan, whose commands decide which task is done; leave out one of them")
+		return nil, wrong("%s is not for %s, whose commands decide which task is done; leave out one of them", flag("done"), flag("plan"))
 	case f.review && f.branch == "":
-		return nil, errors.New("--review needs --branch, because corrections that break the command are undone; add --branch NAME")
+		return nil, wrong("%s needs %s, because corrections that break the command are undone; add %s NAME", flag("review"), flag("branch"), flag("branch"))
 	case f.plan == "" && f.reviewOnly == "" && strings.TrimSpace(f.until) == "" && strings.TrimSpace(f.agrees) == "" && !f.bounded:
-		return nil, errors.New("nothing ends the loop; give --until with a command that succeeds when the work is done, such as 'go test ./...', " +
-			"--done with a line that the agent then says, --plan with a list of tasks, or --max with a number of iterations")
+		return nil, wrong("nothing ends the loop; give %s with a command that succeeds when the work is done, such as 'go test ./...', "+
+			"%s with a line that the agent then says, %s with a list of tasks, or %s with a number of iterations", flag("until"), flag("done"), flag("plan"), flag("max"))
 	case f.most < 1:
-		return nil, fmt.Errorf("--max %d: give at least 1", f.most)
+		return nil, wrong("%s %d: give at least 1", flag("max"), f.most)
 	case f.allow != nil && f.permissions != "edit":
-		return nil, fmt.Errorf("--allow is for --permissions edit, and not for %s; leave out one of them", f.permissions)
+		return nil, wrong("%s is for %s edit, and not for %s; leave out one of them", flag("allow"), flag("permissions"), f.permissions)
 	case f.protect != nil && f.branch == "":
-		return nil, errors.New("--protect needs --branch, because files are restored only in a copy of the repository; add --branch NAME")
+		return nil, wrong("%s needs %s, because files are restored only in a copy of the repository; add %s NAME", flag("protect"), flag("branch"), flag("branch"))
 	case f.branch == "" && (f.copyToo != nil || f.setup != ""):
-		return nil, errors.New("--copy and --setup need --branch, because they prepare a copy of the repository; add --branch NAME")
+		return nil, wrong("%s and %s need %s, because they prepare a copy of the repository; add %s NAME", flag("copy"), flag("setup"), flag("branch"), flag("branch"))
 	case f.retry < 1:
-		return nil, fmt.Errorf("--retry %d: give at least 1", f.retry)
+		return nil, wrong("%s %d: give at least 1", flag("retry"), f.retry)
 	case !slices.Contains([]string{"none", "", taskagent.SandboxWorkspace, taskagent.SandboxBestEffort}, f.sandbox):
-		return nil, fmt.Errorf("--sandbox %s: give workspace, best_effort or none", f.sandbox)
+		return nil, wrong("%s %s: give workspace, best_effort or none", flag("sandbox"), f.sandbox)
 	case f.conversation != taskagent.ConversationFresh && f.conversation != taskagent.ConversationContinue:
-		return nil, fmt.Errorf("--conversation %s: give fresh or continue", f.conversation)
+		return nil, wrong("%s %s: give fresh or continue", flag("conversation"), f.conversation)
 	case f.acp != "" && (f.wrapper != "" || len(f.args) > 0):
-		return nil, errors.New("--acp names the program and its arguments; leave out --agent-command and what follows --")
+		return nil, wrong("%s names the program and its arguments; leave out %s and what follows --", flag("acp"), flag("agent-command"))
 	case f.notifier != "" && f.run.detach:
-		return nil, errors.New("--notify-command is for a run that this process drives; leave out --detach, or start refrain loop " +
-			"itself in the background")
+		return nil, wrong("%s is for a run that this process drives; leave out %s, or start refrain loop itself in the background", flag("notify-command"), flag("detach"))
 	case f.squash && f.branch == "":
-		return nil, errors.New("--squash needs --branch, because only a branch has commits; add --branch NAME")
+		return nil, wrong("%s needs %s, because only a branch has commits; add %s NAME", flag("squash"), flag("branch"), flag("branch"))
 	case f.onLimit != "stop" && f.onLimit != "wait":
-		return nil, fmt.Errorf("--on-limit %s: give stop or wait", f.onLimit)
+		return nil, wrong("%s %s: give stop or wait", flag("on-limit"), f.onLimit)
 	case f.timeout < 0 || f.idle < 0:
-		return nil, errors.New("--timeout or --idle-timeout is negative; give a time such as 30m, or 0 for no limit")
+		return nil, wrong("%s or %s is negative; give a time such as 30m, or 0 for no limit", flag("timeout"), flag("idle-timeout"))
 	case !(f.cost >= 0): // NaN too
-		return nil, fmt.Errorf("--budget-cost %v: give a cost in US dollars, or 0 for no limit", f.cost)
+		return nil, wrong("%s %v: give a cost in US dollars, or 0 for no limit", flag("budget-cost"), f.cost)
 	}
 	for _, program := range []string{f.cli, f.reviewCLI} {
 		if f.cost > 0 && (&taskagent.CLI{Program: program, Model: f.model}).PricedAs() != "" {
-			return nil, fmt.Errorf("--budget-cost: %s does not report its cost; use --timeout, or write the definition to a file "+
-				"with --write, and add prices and a budget to it", program)
+			return nil, wrong("%s: %s does not report its cost; use %s, or write the definition to a file "+
+				"with %s, and add prices and a budget to it", flag("budget-cost"), program, flag("timeout"), flag("write"))
 		}
 	}
 	same, err := f.sameResults()
@@ -386,7 +385,7 @@ func (f *loopFlags) definition(ctx context.Context, e *term.Env, args []string) 
 		}
 	}
 	if _, err := os.Lstat(f.write); err == nil { // checked before the command of --until runs
-		return nil, fmt.Errorf("--write: %s: %w", f.write, fs.ErrExist)
+		return nil, wrong("%s: %s: %w", flag("write"), f.write, fs.ErrExist)
 	}
 	program, acp, err := f.agent()
 	if err != nil {
@@ -395,7 +394,7 @@ func (f *loopFlags) definition(ctx context.Context, e *term.Env, args []string) 
 	var wrapper []string
 	if f.wrapper != "" {
 		if wrapper, err = codingloop.Words(f.wrapper); err != nil {
-			return nil, fmt.Errorf("--agent-command %s: %w", f.wrapper, err)
+			return nil, wrong("%s %s: %w", flag("agent-command"), f.wrapper, err)
 		}
 	}
 	var count, read []string
@@ -427,7 +426,7 @@ func (f *loopFlags) definition(ctx context.Context, e *term.Env, args []string) 
 		err = taskagent.FindCLI(append(wrapper, program)[0])
 	}
 	if _, missing := errors.AsType[*taskagent.NoProgramError](err); missing && acp != nil {
-		err = fmt.Errorf("--acp: %w (%s)", err, term.Meant(program, taskagent.ACPPrograms()))
+		err = wrong("%s: %w (%s)", flag("acp"), err, term.Meant(program, taskagent.ACPPrograms()))
 	}
 	return text, err
 }
@@ -440,11 +439,11 @@ func (f *loopFlags) notesFile() (string, error) {
 	case name == "off" || name == "" && f.plan == "" && !f.keepNotes:
 		return "", nil
 	case f.branch == "":
-		return "", errors.New("--notes and --keep-notes need --branch, because notes are in a copy of the repository; add --branch NAME")
+		return "", wrong("%s and %s need %s, because notes are in a copy of the repository; add %s NAME", flag("notes"), flag("keep-notes"), flag("branch"), flag("branch"))
 	case name != "" && f.permissions == "read":
-		return "", errors.New("--notes: with --permissions read the agent cannot write; leave out one of them")
+		return "", wrong("%s: with %s read the agent cannot write; leave out one of them", flag("notes"), flag("permissions"))
 	case name != "" && !filepath.IsLocal(name):
-		return "", fmt.Errorf("--notes %s: name a file below the folder, such as NOTES.md", f.notes)
+		return "", wrong("%s %s: name a file below the folder, such as NOTES.md", flag("notes"), f.notes)
 	}
 	own := cmp.Or(name, "NOTES.md")
 	_, err := os.Lstat(filepath.Join(f.run.root, own))
@@ -452,7 +451,7 @@ func (f *loopFlags) notesFile() (string, error) {
 	case name == "" && (err == nil && !f.keepNotes || f.permissions == "read"):
 		return "", nil
 	case err == nil && !f.keepNotes:
-		return "", fmt.Errorf("--notes %s: there is such a file, which the branch would lose; name another one, or add --keep-notes", f.notes)
+		return "", wrong("%s %s: there is such a file, which the branch would lose; name another one, or add %s", flag("notes"), f.notes, flag("keep-notes"))
 	}
 	return own, nil
 }
@@ -464,16 +463,16 @@ func (f *loopFlags) reviews(ctx context.Context, args []string) (*codingloop.Rev
 	case f.reviewOnly == "" && f.review:
 		return r, nil
 	case f.reviewOnly == "" && (f.reviewCLI != "" || f.reviewModel != ""):
-		return nil, errors.New("--review-cli and --review-model are for --review and --review-only; add one of them")
+		return nil, wrong("%s and %s are for %s and %s; add one of them", flag("review-cli"), flag("review-model"), flag("review"), flag("review-only"))
 	case f.reviewOnly == "":
 		return nil, nil
 	case f.review || len(args) > 0 || f.file != "" || f.plan != "" || f.agrees != "":
-		return nil, errors.New("--review-only reviews a branch, and asks for no other work; leave out the prompt, --review, --plan and --done")
+		return nil, wrong("%s reviews a branch, and asks for no other work; leave out the prompt, %s, %s and %s", flag("review-only"), flag("review"), flag("plan"), flag("done"))
 	}
 	f.branch, r.Branch = cmp.Or(f.branch, f.reviewOnly+"-reviewed"), "refs/heads/"+f.reviewOnly
 	var err error
 	if r.Base, err = workspace.Fork(ctx, f.run.root, f.reviewOnly); err != nil {
-		return nil, fmt.Errorf("--review-only: %w", err)
+		return nil, wrong("%s: %w", flag("review-only"), err)
 	}
 	return r, nil
 }
@@ -506,7 +505,7 @@ func (f *loopFlags) sameResults() (int, error) {
 	}
 	n, err := strconv.Atoi(f.noProgress)
 	if err != nil || n < 2 {
-		return 0, fmt.Errorf("--no-progress %s: give a number of at least 2, or off", f.noProgress)
+		return 0, wrong("%s %s: give a number of at least 2, or off", flag("no-progress"), f.noProgress)
 	}
 	return n, nil
 }
@@ -517,13 +516,13 @@ func (f *loopFlags) agent() (program string, acp []string, err error) {
 		return cmp.Or(f.cli, taskagent.CLIPrograms()[0]), nil, nil
 	}
 	if f.cli != "" {
-		return "", nil, errors.New("--cli and --acp: give one of them")
+		return "", nil, wrong("%s and %s: give one of them", flag("cli"), flag("acp"))
 	}
 	if acp, err = codingloop.Words(f.acp); err != nil {
-		return "", nil, fmt.Errorf("--acp %s: %w", f.acp, err)
+		return "", nil, wrong("%s %s: %w", flag("acp"), f.acp, err)
 	}
 	if slices.Contains(taskagent.CLIPrograms(), acp[0]) {
-		return "", nil, fmt.Errorf("--acp: %s does not speak the Agent Client Protocol; write --cli %[1]s", acp[0])
+		return "", nil, wrong("%s: %s does not speak the Agent Client Protocol; write %s %[2]s", flag("acp"), acp[0], flag("cli"))
 	}
 	return acp[0], acp, nil
 }
@@ -540,8 +539,18 @@ func checkLoop(text []byte) error {
 	if hint := problems[0].Hint; hint != "" {
 		said += " (" + hint + ")"
 	}
-	return errors.New(said)
+	return &loopProblem{said, problems[0]}
 }
+
+// loopProblem is a problem of the definition that the flags make, without its place, because the person has not written the definition.
+type loopProblem struct {
+	text    string
+	problem *definition.Problem
+}
+
+func (e *loopProblem) Error() string { return e.text }
+
+func (e *loopProblem) Unwrap() error { return e.problem }
 
 // written writes the definition to the file of --write, or to a temporary file that remove deletes.
 func (f *loopFlags) written(text []byte) (path string, remove func(), err error) {

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -19,8 +18,10 @@ import (
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/command/internal/trust"
+	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/internal/values/brief"
+	"github.com/refrain-dev/refrain/internal/values/fielderror"
 	"github.com/refrain-dev/refrain/internal/values/suggest"
 )
 
@@ -282,13 +283,23 @@ func (f *loopFlags) setDefaults(fl *pflag.FlagSet, name string, text []byte, pro
 	return nil
 }
 
+// flag is the name of a flag in an error that [loopFlags.traced] can trace.
+func flag(name string) fielderror.Name { return fielderror.Name("--" + name) }
+
+// wrong returns an error about flags. Names of flags in it are values, made by [flag].
+func wrong(format string, args ...any) error { return fielderror.Whole(format, args...) }
+
 // traced adds to an error about flags which files have set them.
 func (f *loopFlags) traced(err error) error {
+	about, _ := errors.AsType[*fielderror.Error](err)
+	field := "" // in an error about the definition
+	if p, ok := errors.AsType[*definition.Problem](err); ok {
+		field = p.Field()
+	}
 	var from []string
-	for _, flag := range slices.Sorted(maps.Keys(f.origins)) {
-		field := strings.ReplaceAll(flag, "-", "_") // in an error about the definition
-		if regexp.MustCompile(`(--` + flag + `|^` + field + `)([^-\w]|$)`).MatchString(err.Error()) {
-			from = append(from, "--"+flag+" is from "+f.origins[flag])
+	for _, name := range slices.Sorted(maps.Keys(f.origins)) {
+		if about != nil && about.Names("--"+name) || field == strings.ReplaceAll(name, "-", "_") {
+			from = append(from, "--"+name+" is from "+f.origins[name])
 		}
 	}
 	if from == nil {

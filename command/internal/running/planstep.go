@@ -176,19 +176,19 @@ const tries = 3
 func (f *loopFlags) tasks() (*codingloop.Plan, error) {
 	file, err := filepath.Abs(f.plan)
 	if err != nil {
-		return nil, fmt.Errorf("--plan: %w", err)
+		return nil, wrong("%s: %w", flag("plan"), err)
 	}
 	root, err := filepath.Abs(f.run.root)
 	if err != nil {
-		return nil, fmt.Errorf("--plan: %w", err)
+		return nil, wrong("%s: %w", flag("plan"), err)
 	}
 	name, err := filepath.Rel(root, file)
 	if err != nil || !filepath.IsLocal(name) {
-		return nil, fmt.Errorf("--plan: %s is not below the folder %s, so the branch cannot have it; move it", f.plan, root)
+		return nil, wrong("%s: %s is not below the folder %s, so the branch cannot have it; move it", flag("plan"), f.plan, root)
 	}
 	p, err := readPlan(file)
 	if err != nil {
-		return nil, fmt.Errorf("--plan: %w", err)
+		return nil, wrong("%s: %w", flag("plan"), err)
 	}
 	next := p.Next(plan.Progress{}, f.until, "")
 	if f.planOver = next.Open == 0; !f.bounded {

@@ -11,6 +11,7 @@ package fielderror
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Name is the name of another field in the text of an error, such as OutputKey. Give it as an argument of the format.
@@ -23,18 +24,25 @@ type Error struct {
 	Field string
 
 	separator string // between the field and the text
+	text      error  // the text with the names of the config
 	format    string
 	args      []any
 }
 
 // New returns an error whose text is about a value in a field: the message is "field: text".
-func New(field, format string, args ...any) *Error { return &Error{field, ": ", format, args} }
+func New(field, format string, args ...any) *Error {
+	return &Error{field, ": ", fmt.Errorf(format, args...), format, args}
+}
 
 // About returns an error whose sentence begins with the field: the message is "field text".
-func About(field, format string, args ...any) *Error { return &Error{field, " ", format, args} }
+func About(field, format string, args ...any) *Error {
+	return &Error{field, " ", fmt.Errorf(format, args...), format, args}
+}
 
 // Whole returns an error whose text is a whole sentence about several fields.
-func Whole(format string, args ...any) *Error { return &Error{format: format, args: args} }
+func Whole(format string, args ...any) *Error {
+	return &Error{text: fmt.Errorf(format, args...), format: format, args: args}
+}
 
 // Error returns the message with the names of the config.
 func (e *Error) Error() string { return e.Message(func(field string) string { return field }) }
@@ -60,5 +68,10 @@ func (e *Error) Text(rename func(path string) string) string {
 	return fmt.Errorf(e.format, args...).Error()
 }
 
+// Names reports whether the error is about a field, or names it in its text.
+func (e *Error) Names(field string) bool {
+	return e.Field == field || slices.Contains(e.args, any(Name(field)))
+}
+
 // Unwrap returns the error that the format has for %w; nil if there is none.
-func (e *Error) Unwrap() error { return errors.Unwrap(fmt.Errorf(e.format, e.args...)) }
+func (e *Error) Unwrap() error { return errors.Unwrap(e.text) }
