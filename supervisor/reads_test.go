@@ -3,6 +3,7 @@
 package supervisor_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/refrain-dev/refrain/internal/testkit/longtest"
@@ -85,4 +86,51 @@ func viewOf(t *testing.T, svc session.Service, id string) *session.View {
 		t.Fatal(err)
 	}
 	return session.ViewOf(got.Session)
+}
+
+// The agents that the caller of Resume has made are used, unless the run may have got another program since; they are closed in any case.
+func TestResumeUsesTheAgentsThatTheCallerHasMade(t *testing.T) {
+	svc := session.InMemoryService()
+	root := loop(t, "refine", 1, newWorld().step(t, "writer"))
+	built := 0
+	sup := process(t, svc, root, func(cfg *supervisor.Config) {
+		cfg.Build = func(context.Context, mark.RunStarted) (*supervisor.Program, error) {
+			built++
+			return &supervisor.Program{Agent: root}, nil
+		}
+	})
+	first := start(t, sup)
+	completed(t, first)
+	for name, tt := range map[string]struct {
+		change func(id string, o *supervisor.ResumeOptions)
+		built  int
+		fails  bool
+	}{
+		"with its view":        {change: func(id string, o *supervisor.ResumeOptions) { o.View = view(t, svc, id) }},
+		"with another program": {change: func(_ string, o *supervisor.ResumeOptions) { o.Program = []byte("{}") }},
+		"without a view":       {change: func(string, *supervisor.ResumeOptions) {}, built: 1},
+		"of a log that has changed": {change: func(id string, o *supervisor.ResumeOptions) {
+			o.View = view(t, svc, id)
+			if err := svc.AppendEvent(t.Context(), view(t, svc, id), &session.Event{InvocationID: "e-other", Author: "somebody"}); err != nil {
+				t.Fatal(err)
+			}
+		}, built: 1},
+		"of a run that has changed": {change: func(_ string, o *supervisor.ResumeOptions) { o.After = 1 }, fails: true},
+	} {
+		id, err := sup.Fork(t.Context(), first.ID(), supervisor.Checkpoint{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed := 0
+		opts := supervisor.ResumeOptions{Agents: &supervisor.Program{Agent: root, Close: func() { closed++ }}}
+		tt.change(id, &opts)
+		built = 0
+		run, err := sup.Resume(t.Context(), id, opts)
+		if err == nil {
+			_, err = run.Wait(t.Context())
+		}
+		if (err != nil) != tt.fails || built != tt.built || closed != 1 {
+			t.Errorf("%s: %v, Build is called %d times and not %d, the agents are closed %d times", name, err, built, tt.built, closed)
+		}
+	}
 }

@@ -48,6 +48,10 @@ type ResumeOptions struct {
 	// View is the run's session as the caller has read it. The caller must not use it until the run has
 	// ended. If nobody has appended since, the log is not read again. Optional.
 	View *session.View
+	// Agents are used instead of calling Build, for a caller that has made them from Program, or from the program in View.
+	// The supervisor calls Build all the same if the run has to wait for its turn, or if another process has appended to the log
+	// of View and Program is nil. The supervisor closes Agents, even if Resume fails. Optional.
+	Agents *Program
 }
 
 // Resume continues a run that is paused, waits, was interrupted or was canceled. It returns as soon
@@ -57,9 +61,15 @@ type ResumeOptions struct {
 func (s *Supervisor) Resume(ctx context.Context, id string, opts ResumeOptions) (*Run, error) {
 	r, err := s.takeUp(ctx, id, opts)
 	if err != nil {
+		opts.Agents.close()
 		return nil, fmt.Errorf("resume run %q: %w", id, err)
 	}
-	go r.drive(nil, nil)
+	prog := opts.Agents
+	if r.view == nil || opts.Program == nil && r.view != opts.View { // the run waits, or may have got another program
+		prog.close()
+		prog = nil
+	}
+	go r.drive(prog, nil)
 	return r, nil
 }
 

@@ -151,6 +151,9 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 		return err
 	}
 	end := fo.Follow(ctx, func(ctx context.Context) (*supervisor.Run, error) {
+		if p.Others(&e.Code, def) == nil {
+			opts.Agents, _ = p.Build(ctx, deffile.EnvOf(e, s.Name(e)), def) // an error comes again, and is recorded, when the supervisor builds
+		}
 		return fo.Supervisor.Resume(ctx, id, opts)
 	})
 	err = asks.settle(ctx, e, s, id, end)

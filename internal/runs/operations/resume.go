@@ -89,8 +89,7 @@ func (r *Runs) resume(ctx context.Context, id string, req *ResumeRequest, refusa
 	if err != nil {
 		return CannotBuild(r.Here(err))
 	}
-	made.Close()
-	opts.Refusable = refusable
+	opts.Agents, opts.Refusable = made, refusable
 	_, err = r.Supervisor.Resume(ctx, id, opts)
 	return err
 }
