@@ -61,6 +61,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -448,7 +449,13 @@ type textFile struct {
 const linkHint = "a link in the folder of the definition must not lead out of it"
 
 // leadsOut reports whether an [os.Root] has refused a path because a link in it leads out.
-func leadsOut(err error) bool { return strings.Contains(err.Error(), "escapes") }
+func leadsOut(err error) bool { return errEscapes() != nil && errors.Is(err, errEscapes()) }
+
+// errEscapes returns the error with which [os.Root] refuses a path. Package os does not export it.
+var errEscapes = sync.OnceValue(func() error {
+	_, err := os.OpenInRoot(os.TempDir(), "..")
+	return errors.Unwrap(err)
+})
 
 // open reads the file that a ref names, once; nil if it cannot be read.
 func (r *reader) open(at source.Span, name, target string) *textFile {

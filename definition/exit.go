@@ -251,7 +251,9 @@ func outlives(a, around *Agent) bool {
 // StopWay is one way in which a loop can end.
 type StopWay struct {
 	Reason loop.StopReason `json:"reason"`
-	// Text describes it, as in "after 5 iterations".
+	// By is the step that asks to leave the loop; empty for all other ways.
+	By string `json:"by,omitzero"`
+	// Text describes it, as in "after 5 iterations"; it names By.
 	Text string `json:"text"`
 }
 
@@ -268,11 +270,11 @@ func (a *Agent) Stops() []StopWay {
 		if r == loop.ReasonConverged && len(l.OnPlateau) > 0 {
 			text += ", and again after each entry of on_plateau"
 		}
-		ways = append(ways, StopWay{r, text})
+		ways = append(ways, StopWay{Reason: r, Text: text})
 	}
 	for _, step := range steps(a) {
 		if how := step.exitWords(); how != "" {
-			add(loop.ReasonExit, "%s: %s", step.Name, how)
+			ways = append(ways, StopWay{loop.ReasonExit, step.Name, step.Name + ": " + how})
 		}
 	}
 	if l.StopWhen != nil {

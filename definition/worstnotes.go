@@ -21,7 +21,7 @@ func (w *WorstCase) Stops(a *Agent) []StopWay {
 	}
 	ways := w.of.as(a).Stops()
 	if b := w.of.allowed(); b != nil && a.asksModel() {
-		ways = append(ways, StopWay{loop.ReasonBudget, "when the run has used " + budgetWords(b)})
+		ways = append(ways, StopWay{Reason: loop.ReasonBudget, Text: "when the run has used " + budgetWords(b)})
 	}
 	return ways
 }

@@ -130,7 +130,7 @@ func (o Origin) Problems(all definition.Problems) definition.Problems {
 		}
 		own := *p
 		own.File, own.Line, own.Column, own.Length, own.Excerpt = at.File, at.Line, at.Column, 1, o.of.Excerpt(at)
-		if strings.HasPrefix(own.Hint, "give ") || strings.HasPrefix(own.Hint, "add ") {
+		if own.Hint != "" && own.Suggestion == "" {
 			own.Hint = "in what refrain import writes: " + own.Hint
 		}
 		out[i] = &own

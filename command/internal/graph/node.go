@@ -11,7 +11,6 @@ import (
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/values/brief"
-	"github.com/refrain-dev/refrain/loop"
 )
 
 // Formats maps the name of a format to the function that draws it.
@@ -56,9 +55,8 @@ func Of(root *definition.Agent) *Node {
 			n.steps = append(n.steps, s)
 		}
 		for _, way := range a.Stops() {
-			who, _, found := strings.Cut(way.Text, ": ")
-			if way.Reason == loop.ReasonExit && found {
-				markExit(n, who)
+			if way.By != "" {
+				markExit(n, way.By)
 				continue
 			}
 			n.stops = append(n.stops, brief.Line(way.Text, 80))
