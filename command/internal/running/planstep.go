@@ -27,11 +27,14 @@ import (
 // definition.BuildConfig.
 const refrain = "refrain"
 
+// planStepName is the name of the hidden command whose verbs are steps of a plan.
+const planStepName = "plan-step"
+
 // NewPlanStep makes the hidden command whose verbs are steps of the definition of refrain loop --plan. What a step decides is its
 // output, so it is in the log of the run.
 func NewPlanStep(e *term.Env) *cobra.Command {
 	return &cobra.Command{
-		Use: "plan-step next|tick|mark|end [PLAN COPY]", Hidden: true, Short: "Do a step of refrain loop --plan",
+		Use: planStepName + " next|tick|mark|end [PLAN COPY]", Hidden: true, Short: "Do a step of refrain loop --plan",
 		Args: cobra.RangeArgs(1, 3),
 		RunE: func(_ *cobra.Command, args []string) error {
 			out, err := planVerb(e, args)
@@ -194,7 +197,7 @@ func (f *loopFlags) tasks() (*codingloop.Plan, error) {
 	if f.planOver = next.Open == 0; !f.bounded {
 		f.most = max(1, tries*next.Open)
 	}
-	out := &codingloop.Plan{Step: []string{refrain, "plan-step"}, File: file, Copy: filepath.ToSlash(name), Tries: tries, OnFailure: f.onTaskFailure}
+	out := &codingloop.Plan{Step: []string{refrain, planStepName}, File: file, Copy: filepath.ToSlash(name), Tries: tries, OnFailure: f.onTaskFailure}
 	marks := p.Marks(plan.Progress{})
 	for _, t := range p.Tasks {
 		script := cmp.Or(t.Check, p.Check)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,21 +24,32 @@ import (
 
 func NewTake(e *term.Env) *cobra.Command {
 	var store, branch string
+	var split bool
 	cmd := &cobra.Command{
 		Use:   "take RUN",
 		Short: "Make a branch of the files of a run",
 		Long: `Make a branch of the files that a run has at this moment, even if the run failed, is
 paused or was canceled. The run must have a workspace, such as that of refrain loop
 --branch. The branch is new; it has a commit for each iteration that made one. Nothing is
-checked out, and the run can still be resumed.`,
+checked out, and the run can still be resumed.
+
+--split makes several branches, whose names begin with that of --branch. Commits that change
+a file in common belong together. Of a plan each task is a branch: it stands on the commit
+that the run began with, or on the branch of the last task with which it belongs together;
+the file of the plan is a branch of its own. Without a plan, commits that belong together are
+one branch. A branch that exists stays as it is, and the new one gets a number.`,
 		Example: `  refrain take last
-  refrain take r_1f0c3a2b --branch half-done`,
+  refrain take r_1f0c3a2b --branch half-done
+  refrain take last --split`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, id, err := runstore.OpenStock(cmd.Context(), e, store, args[0])
 			if err != nil {
 				return err
 			}
 			defer s.Close()
+			if split {
+				return term.Failure(takeParts(cmd.Context(), e, s, id, branch))
+			}
 			line, err := take(cmd.Context(), e, s, id, branch, false)
 			if err != nil {
 				return term.Failure(err)
@@ -49,6 +61,7 @@ checked out, and the run can still be resumed.`,
 	runstore.Flag(cmd.Flags(), &store)
 	cmd.Flags().StringVar(&branch, "branch", "", "`name` of the new branch (default: the name in the definition, or refrain/RUN; "+
 		"with a number if it exists)")
+	cmd.Flags().BoolVar(&split, "split", false, "make a branch for each task of a plan, or for each group of commits that change a file in common")
 	return cmd
 }
 
@@ -122,6 +135,63 @@ func take(ctx context.Context, e *term.Env, s *runstore.Stock, id, branch string
 		line += "; not verified, because " + reason
 	}
 	return brief.Clean(line), nil
+}
+
+// takeParts makes the branches of --split, and prints each.
+func takeParts(ctx context.Context, e *term.Env, s *runstore.Stock, id, name string) error {
+	r, err := filesOf(ctx, s, id)
+	if err == nil {
+		err = r.program.Nearby()
+	}
+	if err != nil {
+		return err
+	}
+	file := planOf(r.def)
+	reason := whyUnverified(r.run)
+	parts, err := r.def.Workspace.Split(ctx, r.place(e), id, r.files, name, reason, file, file != "")
+	if errors.Is(err, runfiles.ErrUnchanged) {
+		return errNothingToTake
+	}
+	for _, p := range parts {
+		on := "the commit with which the run began"
+		if p.On != "" {
+			on = p.On + ", with whose stack it has a file in common"
+		}
+		line := fmt.Sprintf("Branch %s (%s) stands on %s. Files: %s", p.Branch, brief.Count(p.Commits, "commit"), on, someFiles(p.Files))
+		if p.Unsigned != "" {
+			line += "; not signed: " + p.Unsigned
+		}
+		fmt.Fprintln(e.Stdout, brief.Clean(line))
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w; the branches above are made, and the same command makes the others", err)
+	case reason != "":
+		fmt.Fprintln(e.Stderr, brief.Clean("Not verified, because "+reason))
+	}
+	return nil
+}
+
+// mostNamed is how many files of a branch are named.
+const mostNamed = 10
+
+// someFiles names the first files.
+func someFiles(files []string) string {
+	text := strings.Join(files[:min(mostNamed, len(files))], ", ")
+	if more := len(files) - mostNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// planOf returns the file of the copy with the plan of a definition of refrain loop; empty without a plan.
+func planOf(d *definition.Definition) string {
+	for a := range d.Root.All {
+		if c := a.Command; c != nil && len(c.Args) == 5 && c.Args[0] == refrain && c.Args[1] == planStepName && c.Args[2] == "next" {
+			return c.Args[4]
+		}
+	}
+	return ""
 }
 
 // whyUnverified says why the files of a run are not those of a completed run; "" if they are.

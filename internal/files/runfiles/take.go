@@ -17,31 +17,57 @@ var ErrUnchanged = errors.New("the files are as they were when the run started")
 // Take makes a branch of the files of a run that does not run now, and says where they went. value is that of [Key]; reason, if it is
 // not empty, says in the branch why the files are not a verified result. An empty name is that of the result, or refrain/RUN, with a
 // number if such a branch exists.
-func (w *Config) Take(ctx context.Context, place Place, id string, value any, name, reason string) (string, error) {
+func (w *Config) Take(ctx context.Context, place Place, id string, value any, name, reason string) (line string, err error) {
+	err = w.whenChanged(ctx, place, id, value, func(t *workspace.Tree, was state) error {
+		line, err = w.branch(ctx, t, was, workspace.Delivery{Branch: w.nameOf(name, id), Message: messageOf(id, reason), Number: name == ""})
+		return err
+	})
+	return line, err
+}
+
+// Split makes several branches of the files of a run that does not run now, whose names begin with name, as Take chooses it. apart and
+// each are those of a [workspace.Split].
+func (w *Config) Split(ctx context.Context, place Place, id string, value any, name, reason, apart string, each bool) (parts []workspace.Part, err error) {
+	err = w.whenChanged(ctx, place, id, value, func(t *workspace.Tree, was state) error {
+		parts, err = t.Split(ctx, workspace.Split{Tree: was.hash, Commits: was.commit, Name: w.nameOf(name, id), Message: messageOf(id, reason),
+			Each: each, Apart: apart})
+		return err
+	})
+	return parts, err
+}
+
+// nameOf returns the name of a branch to take, without a number.
+func (w *Config) nameOf(name, id string) string {
+	return cmp.Or(name, w.Result.Named(cmp.Or(w.Result.Branch, "refrain/{{run}}"), id))
+}
+
+// messageOf returns the message of a result that is not verified for a reason; an empty reason means that it is.
+func messageOf(id, reason string) string {
+	if reason == "" {
+		return resultOf(id)
+	}
+	return resultOf(id) + fmt.Sprintf("\n\nNot verified, because %s.", reason)
+}
+
+// whenChanged calls deliver with the tree of a run that does not run now, if its files have changed.
+func (w *Config) whenChanged(ctx context.Context, place Place, id string, value any, deliver func(*workspace.Tree, state) error) error {
 	was := stateOf(value)
 	stored, err := workspace.OpenStored(ctx, Store(place.Root), id)
 	if err != nil {
-		return "", err
+		return err
 	}
 	if start, err := stored.Start(ctx); err != nil {
-		return "", err
+		return err
 	} else if was.hash == "" || was.hash == start {
-		return "", ErrUnchanged
+		return ErrUnchanged
 	}
 	rs, d, err := w.standing(ctx, place, id, was)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer rs.Close()
 	defer d.mu.Unlock()
-	r := workspace.Delivery{Branch: name, Message: resultOf(id), Number: name == ""}
-	if name == "" {
-		r.Branch = w.Result.Named(cmp.Or(w.Result.Branch, "refrain/{{run}}"), id)
-	}
-	if reason != "" {
-		r.Message += fmt.Sprintf("\n\nNot verified, because %s.", reason)
-	}
-	return w.branch(ctx, d.tree, was, r)
+	return deliver(d.tree, was)
 }
 
 // Editable returns the folder in which a person can edit the files of a run that does not run now, as its next step finds them. value

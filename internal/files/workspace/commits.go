@@ -120,6 +120,7 @@ type committer struct {
 	g        *git
 	signs    bool
 	unsigned string
+	date     string // of commits without one; if it is not empty, committers have these dates too, so that a commit made again has the same hash
 }
 
 // committing returns a committer that signs if the configuration of the user says so. It does not sign with a program that only the
@@ -142,11 +143,14 @@ func committing(ctx context.Context, g *git) *committer {
 	return c
 }
 
-// commit stores a commit; an empty date is now.
+// commit stores a commit; an empty date is that of the committer.
 func (c *committer) commit(ctx context.Context, tree Hash, parent, message, date string) (string, error) {
 	g := c.g
-	if date != "" {
+	if date = cmp.Or(date, c.date); date != "" {
 		g = g.with("GIT_AUTHOR_DATE=" + date)
+	}
+	if c.date != "" {
+		g = g.with("GIT_COMMITTER_DATE=" + date)
 	}
 	if c.signs {
 		signing, cancel := context.WithTimeout(ctx, 30*time.Second) // for a key that asks for a passphrase

@@ -301,19 +301,11 @@ func (t *Tree) branch(ctx context.Context, r Delivery) (d Delivered, err error) 
 		return d, err
 	}
 	c := committing(ctx, g)
-	parent, err := t.parent(ctx, c)
+	parent, err := t.ground(ctx, c)
 	if err != nil {
 		return d, err
 	}
-	tree, err := t.committed(ctx, g, parent)
-	if err != nil {
-		return d, err
-	}
-	if tree != "" {
-		if parent, err = c.commit(ctx, tree, parent, "The files that were not committed when the run began", ""); err != nil {
-			return d, err
-		}
-	}
+	var tree Hash
 	links, err := t.chain(ctx, r.Commits)
 	if err != nil {
 		return d, err
@@ -338,13 +330,33 @@ func (t *Tree) branch(ctx context.Context, r Delivery) (d Delivered, err error) 
 		d.Commits++
 	}
 	d.Unsigned = c.unsigned
+	err = t.pointNew(ctx, g, tree, parent, r, &d)
+	return d, err
+}
+
+// ground returns the commit on which branches of the result stand: the one with which the run began, or one for the files that were not
+// committed then.
+func (t *Tree) ground(ctx context.Context, c *committer) (string, error) {
+	parent, err := t.parent(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	tree, err := t.committed(ctx, c.g, parent)
+	if err != nil || tree == "" {
+		return parent, err
+	}
+	return c.commit(ctx, tree, parent, "The files that were not committed when the run began", "")
+}
+
+// pointNew creates the branch of a result, with a number if the delivery permits it and the branch exists.
+func (t *Tree) pointNew(ctx context.Context, g *git, tree Hash, commit string, r Delivery, d *Delivered) error {
 	for n := 1; ; n++ {
-		d.Branch, d.Commit = r.Branch, parent
+		d.Branch, d.Commit = r.Branch, commit
 		if n > 1 {
 			d.Branch = fmt.Sprintf("%s-%d", r.Branch, n)
 		}
-		if err := t.point(ctx, g, tree, r.Message, &d); !r.Number || n == 99 || !errors.Is(err, ErrBranchExists) {
-			return d, err
+		if err := t.point(ctx, g, tree, r.Message, d); !r.Number || n == 99 || !errors.Is(err, ErrBranchExists) {
+			return err
 		}
 	}
 }
