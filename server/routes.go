@@ -40,6 +40,7 @@ func (s *Server) v1() []wire.Route {
 		wire.At("GET", "/runs/{id}/view/iterations", s.viewIterations),
 		wire.At("GET", "/runs/{id}/view/step", s.viewStep),
 		wire.At("GET", "/runs/{id}/prompt", s.prompt),
+		wire.At("GET", "/runs/{id}/transcript", s.transcript),
 		wire.At("GET", "/runs/{id}/state", s.state),
 		wire.At("GET", "/runs/{id}/diff", s.diff),
 		wire.At("GET", "/runs/{id}/files", s.files),

@@ -13,7 +13,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/agent/taskagent"
+	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/internal/history/progress"
 	"github.com/refrain-dev/refrain/server"
 	"github.com/refrain-dev/refrain/session"
@@ -605,3 +608,39 @@ sub_agents:
           - {name: c, set: {points: state.points + 1}}
   - {name: say, text: "{{search_winner}} {{points}}", output_key: said}
 `
+
+// A text for a run whose definition has no loop would never be read.
+func TestTellNeedsALoop(t *testing.T) {
+	question := `{name: q, question: "Which?", ask: answer, options: [a, b]}`
+	s := open(t, map[string]string{"asking.yaml": asking(question), "loop.yaml": "name: loop\nmax_iterations: 2\nsub_agents:\n  - " + question + "\n"})
+	loop, line := s.run(map[string]any{"definition": "loop"}).Run, s.run(map[string]any{"definition": "asking"}).Run
+	s.wait(loop)
+	s.wait(line)
+	s.ok("POST", "/api/v1/runs/"+loop+":tell", map[string]any{"text": "be quick"}, nil)
+	s.refused(http.StatusConflict, "no_loop", "POST", "/api/v1/runs/"+line+":tell", map[string]any{"text": "be quick"})
+	s.refused(http.StatusNotFound, "run_not_found", "POST", "/api/v1/runs/none:tell", map[string]any{"text": "be quick"})
+}
+
+// What a coding agent has said and done is an artifact of its step.
+func TestTranscript(t *testing.T) {
+	files := artifact.InMemoryService()
+	s := open(t, map[string]string{"counting.yaml": counting}, func(c *server.Config) { c.ArtifactService = files })
+	run := s.run(map[string]any{"definition": "counting"}).Run
+	s.wait(run)
+	for _, text := range []string{"first", "I look.\x1b[2J"} {
+		if _, err := files.Save(t.Context(), &artifact.SaveRequest{AppName: "app", UserID: "ana", SessionID: run,
+			FileName: taskagent.TranscriptName("counting[1]/say"), Part: genai.NewPartFromText(text)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got struct{ Text string }
+	at := "/api/v1/runs/" + run + "/transcript?address="
+	s.ok("GET", at+"counting%5B1%5D/say", nil, &got)
+	if !strings.HasPrefix(got.Text, "I look.") || strings.Contains(got.Text, "\x1b") {
+		t.Errorf("got %q", got.Text)
+	}
+	s.refused(http.StatusNotFound, "no_transcript", "GET", at+"counting%5B2%5D/say", nil)
+	s.refused(http.StatusNotFound, "no_transcript", "GET", at+"..%2Fx%00", nil)
+	s.refused(http.StatusNotFound, "run_not_found", "GET", "/api/v1/runs/none/transcript?address=x", nil)
+	s.refused(http.StatusBadRequest, "bad_request", "GET", at, nil)
+}

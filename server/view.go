@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/agent/taskagent"
+	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/history/progress"
 	"github.com/refrain-dev/refrain/internal/history/progress/prose"
@@ -18,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
 	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/internal/runs/prompt"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/internal/web/runpage"
 	"github.com/refrain-dev/refrain/internal/web/wire"
 	"github.com/refrain-dev/refrain/session"
@@ -197,4 +200,24 @@ func (s *Server) prompt(w http.ResponseWriter, r *http.Request) error {
 // notRebuilt returns the problem of a request to a model that cannot be rebuilt, with err as its cause.
 func notRebuilt(err error) error {
 	return problem.New(http.StatusUnprocessableEntity, "not_rebuilt", "The request cannot be rebuilt from the log", "%v", err)
+}
+
+// transcript answers with what the coding agent of a step has said and done in its last attempt.
+func (s *Server) transcript(w http.ResponseWriter, r *http.Request) error {
+	id, at := r.PathValue("id"), session.Address(r.URL.Query().Get("address"))
+	if at == "" {
+		return problem.Bad("give the address of a step")
+	}
+	if _, err := s.runs.Brief(r.Context(), id, 1); err != nil {
+		return err
+	}
+	got, err := s.runs.ArtifactService.Load(r.Context(), &artifact.LoadRequest{AppName: s.runs.AppName, UserID: s.runs.UserID, SessionID: id,
+		FileName: taskagent.TranscriptName(at)})
+	switch {
+	case errors.Is(err, artifact.ErrNotFound), errors.Is(err, artifact.ErrInvalid):
+		return problem.New(http.StatusNotFound, "no_transcript", "The step has no transcript", "%s", at)
+	case err != nil:
+		return err
+	}
+	return s.SendMasked(w, http.StatusOK, map[string]string{"text": brief.CleanText(got.Part.Text)})
 }

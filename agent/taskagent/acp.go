@@ -24,7 +24,7 @@ const acpLeave = time.Second
 // talk connects cmd, which has not started, to a client of the Agent Client Protocol that asks it the prompt. The caller calls
 // last when the program has ended; last writes the report to kept.
 func (p *process) talk(cmd *exec.Cmd, kept *bytes.Buffer, heard func(), doing func(string),
-	kill context.CancelCauseFunc) (last func(), err error) {
+	script *codingcli.Transcript, kill context.CancelCauseFunc) (last func(), err error) {
 	to, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (p *process) talk(cmd *exec.Cmd, kept *bytes.Buffer, heard func(), doing fu
 	talk := acpclient.New(acpclient.Config{
 		Dir: cmd.Dir, Prompt: p.Stdin,
 		Continues: p.continues, Conversation: p.before.ID, Asked: p.before.Asked,
-		Permissions: p.ACP, Allow: rulesOf(p.Allow), Limit: p.Limit, To: to, Heard: heard, Doing: doing,
+		Permissions: p.ACP, Allow: rulesOf(p.Allow), Limit: p.Limit, To: to, Heard: heard, Doing: doing, Script: script,
 		End: func(err error) {
 			switch {
 			case err != nil:

@@ -58,6 +58,7 @@ type process struct {
 
 	Sandbox  *Sandbox `json:"sandbox,omitempty"`
 	boxWrite []string // what a coding agent needs for itself in a sandbox
+	boxReads bool     // in a sandbox it may only read the folder in which it works
 	folder   Folder   // that of Around
 
 	continues bool         // a coding agent continues its conversation
@@ -78,6 +79,7 @@ type completion struct {
 	Stdout  string `json:"stdout,omitempty"`
 	Stderr  string `json:"stderr,omitempty"`
 	Report  string `json:"report,omitempty"`
+	Script  string `json:"script,omitempty"` // the transcript of a coding agent
 }
 
 // runAndShow calls run for the call of a step. For a coding agent it also yields lines that show what the agent does.
@@ -151,8 +153,9 @@ func (p *process) run(parent context.Context, root, id string) (completion, erro
 	}
 	procgroup.Lead(cmd)
 	finish := func() {}
+	script := new(codingcli.Transcript)
 	if p.CLI != "" {
-		if finish, err = p.watch(cmd, &kept, id, kill); err != nil {
+		if finish, script, err = p.watch(cmd, &kept, id, kill); err != nil {
 			return completion{}, fmt.Errorf("run command %q: %w", p.Args[0], err)
 		}
 	}
@@ -202,7 +205,7 @@ func (p *process) run(parent context.Context, root, id string) (completion, erro
 		Started: p.CLI != "", Idle: idle, Code: cmd.ProcessState.ExitCode(), State: cmd.ProcessState.String(),
 		Stdout: cleanText(secrets.StrikeWhole(stdout.String() + kept.String())),
 		Stderr: cleanText(secrets.StrikeWhole(stderr.String() + tail.String())),
-		Report: cleanText(secrets.StrikeWhole(report)),
+		Report: cleanText(secrets.StrikeWhole(report)), Script: cleanText(secrets.StrikeWhole(script.String())),
 	}, err
 }
 
@@ -218,8 +221,9 @@ func (p *process) teller(dir string) func(words string) {
 
 // watch prepares the command of a coding agent. The agent is asked to end before it is killed. It is ended if it prints nothing
 // for p.Idle. Only the lines of its output that are needed later are kept. The caller calls finish when the agent has ended;
-// finish also ends the processes that the agent has left.
-func (p *process) watch(cmd *exec.Cmd, kept *bytes.Buffer, id string, kill context.CancelCauseFunc) (finish func(), err error) {
+// finish also ends the processes that the agent has left. The transcript is complete after finish.
+func (p *process) watch(cmd *exec.Cmd, kept *bytes.Buffer, id string, kill context.CancelCauseFunc) (finish func(),
+	script *codingcli.Transcript, err error) {
 	cmd.Cancel = func() error { return procgroup.Terminate(cmd.Process) }
 	cmd.WaitDelay = p.Grace
 	doing := p.teller(cmd.Dir)
@@ -230,12 +234,14 @@ func (p *process) watch(cmd *exec.Cmd, kept *bytes.Buffer, id string, kill conte
 	}
 	var last func()
 	if p.ACP != "" {
-		if last, err = p.talk(cmd, kept, heard, doing, kill); err != nil {
+		script = new(codingcli.Transcript)
+		if last, err = p.talk(cmd, kept, heard, doing, script, kill); err != nil {
 			stop()
-			return nil, err
+			return nil, nil, err
 		}
 	} else {
 		lines := &codingcli.Lines{Program: p.CLI, Dir: cmd.Dir, Heard: heard, Doing: doing}
+		script = &lines.Script
 		cmd.Stdout, last = lines, func() {
 			kept.Write(lines.Kept()) // one line of each kind and one of files; all are bounded
 			if more := codingcli.Programs[p.CLI].Record; more != nil {
@@ -249,7 +255,7 @@ func (p *process) watch(cmd *exec.Cmd, kept *bytes.Buffer, id string, kill conte
 		if id != "" {
 			procgroup.Sweep(EnvCallID + "=" + id)
 		}
-	}, nil
+	}, script, nil
 }
 
 // troubles is a writer for the standard error of a coding agent. It passes the output to to, and calls tell with each line that

@@ -42,6 +42,7 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got c
 	if err != nil && !got.Started {
 		return outcome{}, err
 	}
+	unkept := keepTranscript(ctx, got.Script)
 	code := got.Code
 	if err != nil { // Refrain ended the program, so its exit code has no other meaning
 		code = 0
@@ -88,7 +89,7 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got c
 	switch ok := r.Outcome == codingcli.OK || r.Outcome == codingcli.Partial || r.Outcome == codingcli.Denied && c.Denied == "allow"; {
 	case ok: // also if the program hung after its result and was ended
 		out.sets = a.keeps(&r)
-		out.warning = strings.Join(slices.DeleteFunc([]string{out.warning, c.refused(&r)}, func(s string) bool { return s == "" }), "; ")
+		out.warning = strings.Join(slices.DeleteFunc([]string{out.warning, c.refused(&r), unkept}, func(s string) bool { return s == "" }), "; ")
 		return out, nil
 	case err != nil:
 		out.unfinished = called == codingcli.Idle

@@ -3,6 +3,8 @@
 package reading
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"github.com/refrain-dev/refrain/command/internal/live"
@@ -13,8 +15,9 @@ import (
 
 func NewShow(e *term.Env) *cobra.Command {
 	var f show.Options
+	var transcript bool
 	cmd := &cobra.Command{
-		Use:   "show RUN|FILE",
+		Use:   "show RUN|FILE [STEP...]",
 		Short: "Show what a run did and why it stopped",
 		Long: `Show a run: its iterations with scores and steps, the answer, and why it stopped, with
 every condition that could have stopped it.
@@ -31,6 +34,9 @@ memory are only in the last line of refrain run --json.
 Of a loop with more than 50 iterations, show writes the first ten and the last ten; --all
 writes them all, as --json does.
 
+--transcript prints what coding agents said and did: their messages, the calls of their tools
+and the results, of the steps of these names or addresses, or in iterations of these numbers.
+
 The iterations are those of the outermost loop; --loop chooses another loop by its
 address, such as story[2]/polish.`,
 		Example: `  refrain show last
@@ -38,8 +44,15 @@ address, such as story[2]/polish.`,
   refrain show last --diff 3..4
   refrain show last --diff 3..4 --files > changes.patch
   refrain show last --prompt writer --iteration 3
+  refrain show last --transcript 3
   refrain show run.jsonl --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if transcript {
+				return show.Transcripts(cmd.Context(), e, f.Store, args[0], args[1:])
+			}
+			if len(args) > 1 {
+				return term.UsageError(errors.New("STEP is for --transcript; add it, or name one run"))
+			}
 			f.One = cmd.Flags().Changed("iteration")
 			return show.Run(cmd.Context(), e, f, args[0])
 		},
@@ -52,6 +65,7 @@ address, such as story[2]/polish.`,
 	fl.StringVar(&f.Diff, "diff", "", "show how the state changed between two iterations `N..M`, such as 3..4")
 	fl.BoolVar(&f.Files, "files", false, "show the changed files of a workspace; with --diff, as a patch")
 	fl.StringVar(&f.Prompt, "prompt", "", "show what `STEP` sent to its model: a name, or an address such as refine[3]/writer")
+	fl.BoolVar(&transcript, "transcript", false, "show what coding agents said and did; behind the run, STEP names those to show")
 	fl.StringVar(&f.Loop, "loop", "", "`address` of the loop whose iterations to show")
 	fl.BoolVar(&f.All, "all", false, "show all iterations of a long loop")
 	fl.BoolVar(&f.JSON, "json", false, "write JSON")

@@ -79,6 +79,8 @@ type Config struct {
 	Heard func()
 	// Doing is called with the title of each tool call; nil is allowed.
 	Doing func(words string)
+	// Script gets the messages and tool calls; nil is allowed.
+	Script *codingcli.Transcript
 	// End is called once, when the conversation ends. Its argument is nil if the program has answered, and otherwise the
 	// reason for which the caller must end the program. End must not block.
 	End func(error)

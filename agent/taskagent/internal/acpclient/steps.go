@@ -402,6 +402,7 @@ func (t *Talk) updated(params json.RawMessage) {
 	case "agent_message_chunk":
 		t.next = t.next || u.Update.Message != t.message
 		t.says(u.text())
+		t.cfg.Script.Says(u.text(), u.Update.Message == t.message)
 		if len(u.Update.Message) <= longestName {
 			t.message = u.Update.Message
 		}
@@ -417,8 +418,15 @@ func (t *Talk) updated(params json.RawMessage) {
 		t.next, t.tools = true, true
 		u.Update.tool.Content = u.Update.Content
 		begins := t.calls[u.Update.ID] == nil && u.Update.Is == "tool_call"
-		if c := t.called(u.Update.tool); begins && c.title != "" && t.cfg.Doing != nil {
+		c := t.called(u.Update.tool)
+		if begins && c.title != "" && t.cfg.Doing != nil {
 			t.cfg.Doing(c.title)
+		}
+		if begins {
+			t.cfg.Script.Calls(c.title, codingcli.InputText(u.Update.Input))
+		}
+		if failed := u.Update.Status == acp.ToolCallStatusFailed; failed || u.Update.Status == acp.ToolCallStatusCompleted {
+			t.cfg.Script.Gets(codingcli.ContentText(u.Update.Content), failed)
 		}
 	case "usage_update":
 		// opencode reports an unknown price as 0.

@@ -44,8 +44,8 @@ var claude = &Program{
 		return ""
 	},
 	Doing: doingClaude,
-	Edits: editsOfClaude,
-	Read:  readClaude,
+	Edits: editsOfClaude, Transcribe: transcribeClaude,
+	Read: readClaude,
 }
 
 var claudeSettings = []string{".claude", ".claude.json", ".local/share/claude", ".local/state/claude"}

@@ -28,8 +28,8 @@ var codex = &Program{
 		}
 		return l.Type
 	},
-	Doing:  doingCodex,
-	Edits:  editsOfCodex,
+	Doing: doingCodex,
+	Edits: editsOfCodex, Transcribe: transcribeCodex,
 	Record: recordCodex,
 	Read:   readCodex,
 }
@@ -37,8 +37,8 @@ var codex = &Program{
 func startCodex(r Request) (args, env []string) {
 	modes := map[Permissions]string{Read: "read-only", Edit: "workspace-write", All: "danger-full-access"}
 	mode := modes[r.Permissions]
-	if r.Confined && r.Permissions == Edit {
-		mode = modes[All] // no sandbox can be made inside the one around it
+	if r.Confined {
+		mode = modes[All] // no sandbox can be made inside the one around it, which limits what it may change
 	}
 	// No login shell, because it can set another PATH than Refrain's.
 	args = []string{"exec", "--json", "--skip-git-repo-check", "-s", mode, "-c", "allow_login_shell=false"}

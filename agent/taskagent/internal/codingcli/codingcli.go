@@ -157,6 +157,8 @@ type Program struct {
 	Doing func(line []byte) string
 	// Edits returns the edits that a line reports.
 	Edits func(line []byte) []Change
+	// Transcribe adds the messages and tool calls in a line to a transcript.
+	Transcribe func(t *Transcript, line []byte)
 	// Record returns a line for Read with facts from the program's own files, or nil if it finds none. Record is nil for a
 	// program without such files. env is the program's environment, and stdout has the lines that Kind has chosen.
 	Record func(env []string, stdout []byte) []byte
@@ -209,6 +211,7 @@ type Lines struct {
 	Dir     string       // the absolute path of the folder in which the program works
 	Heard   func()       // called at each write; nil is allowed
 	Doing   func(string) // called with what the program reports that it does; nil is allowed
+	Script  Transcript   // of all lines
 
 	line   []byte // the line that is not complete yet
 	long   bool   // line is too long, and is dropped
@@ -255,6 +258,7 @@ func (l *Lines) read() {
 	for _, e := range Programs[l.Program].Edits(l.line) {
 		l.edited.take(e)
 	}
+	Programs[l.Program].Transcribe(&l.Script, l.line)
 	if l.Doing != nil {
 		if words := Programs[l.Program].Doing(l.line); words != "" {
 			l.Doing(words)

@@ -102,6 +102,7 @@ export const api = {
   start: (request, signal) => json('POST', '/runs', { body: request, headers: once(), signal }),
   iterations: (id, loop, from, limit) => json('GET', run(id) + '/view/iterations' + query({ loop, from, limit })),
   prompt: (id, address, request, signal) => json('GET', run(id) + '/prompt' + query({ address, request: request || '' }), { signal }),
+  transcript: (id, address, signal) => json('GET', run(id) + '/transcript' + query({ address }), { signal }),
   step: (id, address) => json('GET', run(id) + '/view/step' + query({ address })),
   // ranWith is the definition that a run keeps.
   ranWith: id => json('GET', run(id) + '/definition'),

@@ -10,14 +10,20 @@ export function Prompt({ id, at, version }) {
   const [asked, setAsked] = useState(null)
   const [number, setNumber] = useState(0)
   const [problem, setProblem] = useState(null)
+  const [talk, setTalk] = useState('')
   useEffect(() => setNumber(0), [at])
   useEffect(() => {
     const control = new AbortController()
     setAsked(null)
     setProblem(null)
-    api.prompt(id, at, number, control.signal).then(setAsked, e => e.name !== 'AbortError' && setProblem(e))
+    setTalk('')
+    const fail = e => e.name !== 'AbortError' && setProblem(e)
+    // A coding agent asks its model itself, so its step has a transcript in place of a request.
+    const other = e => api.transcript(id, at, control.signal).then(got => setTalk(got.text), none => none.name !== 'AbortError' && setProblem(e))
+    api.prompt(id, at, number, control.signal).then(setAsked, e => (e.body?.type === 'urn:refrain:not_asked' ? other(e) : fail(e)))
     return () => control.abort()
   }, [id, at, number, version])
+  if (talk) return html`<div class="row gap"><span class="mute small">${t('transcript')}</span><${Copy} text=${talk} /></div><div class="block pre">${talk}</div>`
   if (problem?.body?.type === 'urn:refrain:not_asked') return html`<p class="mute">${t('no.prompt')}</p>`
   if (problem) return html`<p class="st warn"><${Icon} name="warn" />${problem.body?.title || ''}</p><p class="soft small pre">${problem.message}</p>`
   if (!asked) return html`<p class="mute">${t('loading')}</p>`

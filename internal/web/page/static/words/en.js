@@ -262,6 +262,7 @@ export default {
   'role.user': 'user',
   'role.model': 'model',
   'no.prompt': 'No model was asked.',
+  transcript: 'What the coding agent said and did',
   'no.changes': 'The state did not change.',
   file: 'File',
   binary: 'binary',

@@ -262,6 +262,7 @@ export default {
   'role.user': 'usuário',
   'role.model': 'modelo',
   'no.prompt': 'Nenhum modelo foi consultado.',
+  transcript: 'O que o agente de código disse e fez',
   'no.changes': 'O estado não mudou.',
   file: 'Arquivo',
   binary: 'binário',
