@@ -146,6 +146,7 @@ func (l *Live) fold(ev *session.Event, now time.Duration) {
 		return // the user's, or about the whole run
 	}
 	l.hear(ev)
+	l.task(ev, now)
 	if ev.Mark != nil {
 		l.mark(ev, now)
 	}

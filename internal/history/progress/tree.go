@@ -149,6 +149,8 @@ type Iteration struct {
 	BackTo     int  `json:"back_to,omitempty"`
 	// Hints are what people have told the run for the iteration.
 	Hints []mark.Hint `json:"hints,omitempty"`
+	// Task is the task of a plan on which the iteration works; nil without a plan.
+	Task *Task `json:"task,omitempty"`
 	// Began and Ended are as in a [Step].
 	Began time.Duration `json:"began_ns"`
 	Ended time.Duration `json:"ended_ns"`

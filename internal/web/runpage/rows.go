@@ -174,6 +174,9 @@ func iterationOf(l *progress.Loop, it, best *progress.Iteration, now time.Durati
 	if len(it.Hints) > 0 {
 		out.Note = strings.TrimSuffix(brief.Line("told: "+progress.HintsText(it.Hints), 160)+"; "+out.Note, "; ")
 	}
+	if it.Task != nil {
+		out.Note = strings.TrimSuffix(brief.Line(it.Task.Text(), 160)+"; "+out.Note, "; ")
+	}
 	out.Left = l.Stop != nil && l.Stop.Iteration == it.Number && (l.Stop.Reason == loop.ReasonExit || l.Stop.Reason == loop.ReasonEscalated)
 	for _, s := range it.Steps {
 		if !s.Finalizer {

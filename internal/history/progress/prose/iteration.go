@@ -15,6 +15,9 @@ import (
 func IterationNote(l *progress.Loop, it *progress.Iteration) (note string, bad bool) {
 	rec := it.Record
 	var notes []string
+	if it.Task != nil {
+		notes = append(notes, it.Task.Text())
+	}
 	if len(it.Hints) > 0 {
 		notes = append(notes, "told: "+progress.HintsText(it.Hints))
 	}
