@@ -13,7 +13,6 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/deffile"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -73,25 +72,11 @@ from stdin.`,
 	return cmd
 }
 
-// hears returns an error for a run whose definition has no loop, because only an iteration gets a text. A definition that cannot be read
-// is left to the resume.
+// hears returns an error for a run whose definition has no loop.
 func hears(ctx context.Context, s *runstore.Stock, id string) error {
 	view, _, err := s.View(ctx, id)
-	if err != nil {
+	if err != nil || program.HasLoop(view) {
 		return err
-	}
-	p, err := program.Of(view)
-	if err != nil {
-		return nil
-	}
-	d, err := p.Definition()
-	if err != nil {
-		return nil
-	}
-	for a := range d.Root.All {
-		if a.Type == definition.TypeLoop {
-			return nil
-		}
 	}
 	return fmt.Errorf("run %s has no loop, and only an iteration of a loop gets a text; to change what the run does, "+
 		"edit its definition, and continue with refrain fork %s --run --definition FILE", id, id)

@@ -270,9 +270,21 @@ func (r *Runs) Pause(ctx context.Context, id, reason string, now bool) error {
 	return r.change(ctx, "pause", id, func() error { return problem.NoRun(id, pause(ctx, id, reason)) })
 }
 
-// Tell gives a run a text for its next iteration, and reports whether a process drives the run; see [supervisor.Supervisor.Tell].
+// errNoLoop refuses a text for a run that would never get it.
+var errNoLoop = problem.New(http.StatusConflict, "no_loop", "The run has no loop", "only an iteration of a loop gets a text; fork the run with a "+
+	"changed definition")
+
+// Tell gives a run a text for its next iteration, and reports whether a process drives the run; see [supervisor.Supervisor.Tell]. A run
+// without a loop is refused.
 func (r *Runs) Tell(ctx context.Context, id, text string) (driven bool, err error) {
 	err = r.change(ctx, "tell", id, func() (err error) {
+		view, err := r.Brief(ctx, id, 0)
+		if err != nil {
+			return err
+		}
+		if !program.HasLoop(view) {
+			return errNoLoop
+		}
 		driven, err = r.Supervisor.Tell(ctx, id, text)
 		return problem.NoRun(id, err)
 	})

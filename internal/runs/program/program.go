@@ -32,6 +32,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/authoring/dialect"
 	"github.com/refrain-dev/refrain/internal/process/pipe"
+	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -177,6 +178,25 @@ func Decode(started mark.RunStarted) (*Program, error) {
 // Definition returns the definition in the run's files, not the current one on the disk.
 func (p *Program) Definition() (*definition.Definition, error) {
 	return definition.Parse(p.File, []byte(p.Files[p.Path]), definition.Options{FS: fileSystem(p.Files), Path: p.Path})
+}
+
+// HasLoop reports whether the definition of a run has a loop, because only an iteration gets a text of [supervisor.Supervisor.Tell]. It is
+// true for a definition that cannot be read, which a resume reports.
+func HasLoop(view session.Session) bool {
+	p, err := Of(view)
+	if err != nil {
+		return true
+	}
+	d, err := p.Definition()
+	if err != nil {
+		return true
+	}
+	for a := range d.Root.All {
+		if a.Type == definition.TypeLoop {
+			return true
+		}
+	}
+	return false
 }
 
 // DefinitionFor returns the definition as Definition does, for a program with the code. If another program started
