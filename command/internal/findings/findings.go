@@ -2,7 +2,7 @@
 
 // Package findings reads what reviewers have found in a change, and puts their lists together.
 //
-//	r := findings.Read(map[string]string{"security": `[{"file": "a.go", "line": 3, "severity": "high", "problem": "…"}]`}, false)
+//	r := findings.Read(map[string]string{"security": `[{"file": "a.go", "line": 3, "severity": "high", "problem": "…"}]`}, false, nil)
 //	fmt.Println(r.Verdict) // 1 finding is above low.
 package findings
 
@@ -47,8 +47,10 @@ type Report struct {
 }
 
 // Read reads the answers of reviewers, by their names. Findings at the same line of a file become one, with the worst severity and all
-// problems. last says that no review follows, so that nothing is to be corrected.
-func Read(answers map[string]string, last bool) *Report {
+// problems. last says that no review follows, so that nothing is to be corrected. exists reports whether there is a file of a relative
+// name; it turns an absolute name, which may be that of another copy of the files, into the longest relative one that exists. Nil leaves
+// names as they are.
+func Read(answers map[string]string, last bool, exists func(name string) bool) *Report {
 	r := &Report{Findings: []Finding{}}
 	for _, name := range slices.Sorted(maps.Keys(answers)) {
 		all, err := parse(answers[name])
@@ -56,6 +58,7 @@ func Read(answers map[string]string, last bool) *Report {
 			r.Unread = append(r.Unread, fmt.Sprintf("%s (%v)", name, err))
 		}
 		for _, f := range all {
+			f.File = relative(f.File, exists)
 			r.add(f)
 		}
 	}
@@ -85,6 +88,20 @@ func Read(answers map[string]string, last bool) *Report {
 		r.Verdict += " No list of findings from: " + strings.Join(r.Unread, "; ") + "."
 	}
 	return r
+}
+
+// relative returns the longest end of an absolute name that exists; any other name stays as it is.
+func relative(name string, exists func(string) bool) string {
+	if exists == nil || !path.IsAbs(name) {
+		return name
+	}
+	for rest := strings.TrimPrefix(name, "/"); rest != ""; {
+		if exists(rest) {
+			return rest
+		}
+		_, rest, _ = strings.Cut(rest, "/")
+	}
+	return name
 }
 
 func (r *Report) add(f Finding) {

@@ -4,6 +4,7 @@ package findings_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +17,7 @@ func Example() {
 	r := findings.Read(map[string]string{
 		"security": "I looked at [all] of it.\n```json\n[{\"file\": \"a.go\", \"line\": 3, \"severity\": \"High\", \"problem\": \"A path may lead out.\"}]\n```",
 		"tests":    `[{"file": "./a.go", "line": 3, "severity": "medium", "problem": "No test has a path with dots."}]`,
-	}, false)
+	}, false, nil)
 	fmt.Print(r.Text)
 	fmt.Println(r.Verdict, r.Open, r.Fix)
 	// Output:
@@ -51,7 +52,7 @@ func TestRead(t *testing.T) {
 			"No list of findings from: r (finding 2: it is no object with the texts file, severity and problem)."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := findings.Read(map[string]string{"r": tt.answer}, tt.last)
+			r := findings.Read(map[string]string{"r": tt.answer}, tt.last, nil)
 			if got, want := []any{r.Open, r.Fix, r.Verdict}, []any{tt.open, tt.fix, tt.verdict}; !cmp.Equal(got, want) {
 				t.Error(cmp.Diff(want, got))
 			}
@@ -63,7 +64,7 @@ func TestRead(t *testing.T) {
 func TestLine(t *testing.T) {
 	for line, want := range map[string]int{`12`: 12, `"12"`: 12, `"3-5"`: 3, `"L7"`: 7, `[8, 9]`: 8, `4.0`: 4, `-1`: 0, `null`: 0, `"?"`: 0, `""`: 0,
 		`{"start": 6, "end": 9}`: 6} {
-		r := findings.Read(map[string]string{"r": `[{"file": "a", "line": ` + line + `, "severity": "high", "problem": "x"}]`}, false)
+		r := findings.Read(map[string]string{"r": `[{"file": "a", "line": ` + line + `, "severity": "high", "problem": "x"}]`}, false, nil)
 		if len(r.Findings) != 1 || r.Findings[0].Line != want || len(r.Unread) > 0 {
 			t.Errorf("line %s: got %+v", line, r)
 		}
@@ -73,7 +74,7 @@ func TestLine(t *testing.T) {
 // Answers with lists in lists are read in a moment; it was more than a minute.
 func TestDeep(t *testing.T) {
 	for _, text := range []string{"[", "[\n", `[{"a":`, `[{"a":[],"b":`} {
-		if r := findings.Read(map[string]string{"r": strings.Repeat(text, 100_000)}, false); len(r.Unread) != 1 {
+		if r := findings.Read(map[string]string{"r": strings.Repeat(text, 100_000)}, false, nil); len(r.Unread) != 1 {
 			t.Errorf("%s: %+v", text, r)
 		}
 	}
@@ -84,7 +85,7 @@ func FuzzRead(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, answer string) {
-		r := findings.Read(map[string]string{"r": answer}, false)
+		r := findings.Read(map[string]string{"r": answer}, false, nil)
 		if strings.Count(r.Text, "\n") != len(r.Findings) || strings.ContainsAny(r.Text, "\x1b\r") {
 			t.Errorf("%q: %q", answer, r.Text)
 		}
@@ -92,4 +93,21 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("%q: %+v", answer, r)
 		}
 	})
+}
+
+// Reviewers work in copies of their own, so their absolute names differ for the same file.
+func TestAbsoluteNames(t *testing.T) {
+	exists := func(name string) bool { return name == "server/port.go" || name == "port.go" }
+	list := func(file string) string {
+		return `[{"file": "` + file + `", "line": 3, "severity": "high", "problem": "x"}]`
+	}
+	r := findings.Read(map[string]string{"a": list("/copies/clean-1/server/port.go"), "b": list("server/port.go"), "c": list("/copies/2/server/port.go"),
+		"d": list("/copies/2/gone.go")}, false, exists)
+	var got []string
+	for _, f := range r.Findings {
+		got = append(got, f.File)
+	}
+	if want := []string{"/copies/2/gone.go", "server/port.go"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }

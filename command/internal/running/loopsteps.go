@@ -135,7 +135,16 @@ func NewReadFindings(e *term.Env) *cobra.Command {
 			if err := json.NewDecoder(e.Stdin).Decode(&answers); err != nil {
 				return term.Failure(fmt.Errorf("read the answers of the reviewers: %w", err))
 			}
-			return json.NewEncoder(e.Stdout).Encode(findings.Read(answers, os.Getenv("INPUT_LAST") == "true"))
+			root, err := os.OpenRoot(".")
+			if err != nil {
+				return term.Failure(fmt.Errorf("read the answers of the reviewers: %w", err))
+			}
+			defer root.Close()
+			exists := func(name string) bool {
+				_, err := root.Lstat(filepath.FromSlash(name))
+				return err == nil
+			}
+			return json.NewEncoder(e.Stdout).Encode(findings.Read(answers, os.Getenv("INPUT_LAST") == "true", exists))
 		},
 	}
 }
