@@ -297,7 +297,7 @@ func (a *CommandAgent) asCLI(ctx agent.InvocationContext, p *process) error {
 	p.CLI, p.Idle, p.Grace = c.name(), c.IdleTimeout, cliGrace
 	p.continues, p.before = c.continues(), a.conversation(ctx)
 	if p.Sandbox != nil {
-		p.boxWrite = c.known().OwnFolders(os.Getenv)
+		p.boxWrite, p.boxReads = c.known().OwnFolders(os.Getenv), c.Permissions == string(codingcli.Read)
 	}
 	if c.ACP != nil {
 		p.Args, p.ACP, p.Allow = slices.Clone(c.ACP), codingcli.Permissions(c.Permissions), c.Allow

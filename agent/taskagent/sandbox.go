@@ -23,8 +23,8 @@ import (
 // read their memory. It cannot read other files of the home folder, such as keys, nor change the contents of the repository
 // that a workspace was copied from. Landlock does not limit changes of permissions, owners and times of files.
 //
-// A coding agent may also use the folders of its own settings and conversations. Codex's own sandbox is off then, because
-// no sandbox can be made inside.
+// A coding agent may also use the folders of its own settings and conversations. With the permission to read only, it may read the
+// files of the workspace and not change them. Codex's own sandbox is off, because no sandbox can be made inside.
 type Sandbox struct {
 	// Level is [SandboxWorkspace] (the default), which fails a step that this machine cannot limit, or [SandboxBestEffort], which limits
 	// it as far as the machine can.
@@ -118,6 +118,9 @@ func (p *process) makeBox(dir string) (box, error) {
 		if p.Dir != "" && p.Dir != "." {
 			write = append(write, dir)
 		}
+	}
+	if p.boxReads {
+		write, read = nil, append(read, write...)
 	}
 	temp, cache := filepath.Join(private, "tmp"), filepath.Join(private, "cache")
 	for _, folder := range []string{temp, cache} {

@@ -45,6 +45,7 @@ type Config struct {
 	Protect                                 []string      // patterns of files to restore after a change; only with Branch
 	Squash                                  bool          // one commit for all iterations; only with Branch
 	Waits                                   bool          // wait while the agent's provider refuses requests
+	Folders                                 []string      // absolute, that the agent may read and change besides its own
 	Sandbox                                 string        // level of the sandbox of the agent and of Until; "" for none
 	Plan                                    *Plan         // tasks in place of one prompt; needs Branch
 	Review                                  *Review       // of the work, when it is done; only with Branch
@@ -187,7 +188,7 @@ func (c *Config) loop() *yaml.Node {
 		"env", map[string]any{"INPUT_UNTIL": command}, "ok_exit_codes", []int{0, 1}, "output_limit", Longest,
 		"output_key", SaidKey, "result_key", "checked")
 	if c.Sandbox != "" {
-		add(check, "sandbox", c.Sandbox)
+		add(check, "sandbox", c.box())
 	}
 	begin := []*yaml.Node{coder}
 	if c.Read != nil {
@@ -259,13 +260,20 @@ func (c *Config) workspace(space map[string]any) map[string]any {
 // options adds the fields that all coding agents have, and those of its program if the agent has the program of the config.
 func (c *Config) options(agent *yaml.Node, same bool) {
 	if c.Sandbox != "" {
-		add(agent, "sandbox", c.Sandbox)
+		add(agent, "sandbox", c.box())
 	}
 	if same && c.Wrapper != nil {
 		add(agent, "wrapper", c.Wrapper)
 	}
-	if same && len(c.Args) > 0 {
-		add(agent, "args", c.Args)
+	var args []string
+	for _, dir := range c.Folders { // Claude Code and Codex have the same option
+		args = append(args, "--add-dir", dir)
+	}
+	if same {
+		args = append(args, c.Args...)
+	}
+	if len(args) > 0 {
+		add(agent, "args", args)
 	}
 	if same && c.Inherit != nil {
 		add(agent, "inherit", c.Inherit)
@@ -276,6 +284,14 @@ func (c *Config) options(agent *yaml.Node, same bool) {
 	if c.Idle > 0 {
 		add(agent, "idle_timeout", c.Idle.String())
 	}
+}
+
+// box returns the value of the field sandbox.
+func (c *Config) box() any {
+	if len(c.Folders) == 0 {
+		return c.Sandbox
+	}
+	return map[string]any{"level": c.Sandbox, "write": c.Folders}
 }
 
 // allow adds the commands that an agent may run.

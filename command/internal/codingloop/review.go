@@ -61,7 +61,8 @@ func (c *Config) reviewed(work *yaml.Node) (*yaml.Node, error) {
 	steps.Content = slices.Insert(steps.Content, 0, mapping("name", "worked", "type", "expression", "exit_when", "!state.worked",
 		"exit_reason", "the work is not done"))
 	text := valueOf(report, "text")
-	text.SetString("{{said}}\n{{#worked}}\nReview: " + text.Value + "{{/worked}}")
+	text.SetString("{{said}}\n{{#worked}}\nReview: " + text.Value + "{{/worked}}" +
+		"{{^worked}}\nThe loop \"work\" ended before its work was done, so nothing was reviewed; refrain show has its reason.{{/worked}}")
 	add(root, "sub_agents", []*yaml.Node{work,
 		mapping("name", "work_done", "set", map[string]any{"worked": c.success()}), rounds, report,
 		mapping("name", "reviewed", "type", "expression", "exit_when", "state.worked && (state.changes == '' || !state.found.open)",
@@ -125,7 +126,7 @@ func (c *Config) ask(n *yaml.Node) {
 		return
 	}
 	if command := valueOf(n, "command"); c.Sandbox != "" && command != nil && command.Content[0].Value == "sh" {
-		add(n, "sandbox", c.Sandbox) // it runs code that the agent has written, or git with settings that it can change
+		add(n, "sandbox", c.box()) // it runs code that the agent has written, or git with settings that it can change
 	}
 	if valueOf(n, "cli") == nil {
 		return

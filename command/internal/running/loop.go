@@ -26,6 +26,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/command/internal/writing"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/files/runfiles"
 	"github.com/refrain-dev/refrain/internal/files/workspace"
 	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -50,7 +51,7 @@ type loopFlags struct {
 	reviewCLI, reviewModel     string
 	keepNotes                  bool
 	protect, inherit, allow    []string
-	copyToo, args              []string // --copy; what follows --
+	copyToo, args, addDirs     []string // --copy; what follows --; --add-dir
 	setup, wrapper, notifier   string
 	conversation               string
 	maxTurns, retry            int
@@ -257,6 +258,7 @@ func (f *loopFlags) add(fl *pflag.FlagSet) {
 		"repeat the flag for more")
 	fl.StringVar(&f.sandbox, "sandbox", "none", "limit what the coding agent and the command of --until may do, on Linux: workspace, or best_effort as far as the "+
 		"machine can; they change only the copy, and read no keys")
+	fl.StringArrayVar(&f.addDirs, "add-dir", nil, "further `folder` that the coding agent may read and change; repeat the flag for more; not with --acp")
 	fl.StringVar(&f.denied, "denied", "allow", "what to do after the coding agent was denied a tool: allow goes on, fail ends the loop")
 	fl.StringVar(&f.noProgress, "no-progress", "3", "stop after this `number` of iterations with the same result in a row; off for no such stop")
 	fl.StringVar(&f.onLimit, "on-limit", "stop",
@@ -353,6 +355,9 @@ func (f *loopFlags) definition(ctx context.Context, e *term.Env, args []string) 
 		return nil, wrong("%s %s: give fresh or continue", flag("conversation"), f.conversation)
 	case f.acp != "" && (f.wrapper != "" || len(f.args) > 0):
 		return nil, wrong("%s names the program and its arguments; leave out %s and what follows --", flag("acp"), flag("agent-command"))
+	case f.acp != "" && f.addDirs != nil:
+		return nil, wrong("%s is for %s; with %s write the option of the program, such as --acp 'gemini --acp --include-directories DIR'",
+			flag("add-dir"), flag("cli"), flag("acp"))
 	case f.notifier != "" && f.run.detach:
 		return nil, wrong("%s is for a run that this process drives; leave out %s, or start refrain loop itself in the background", flag("notify-command"), flag("detach"))
 	case f.squash && f.branch == "":
@@ -379,7 +384,7 @@ func (f *loopFlags) definition(ctx context.Context, e *term.Env, args []string) 
 		return nil, err
 	}
 	for _, given := range slices.Concat([]string{f.until, f.agrees, f.branch, f.model, f.acp, f.setup, f.wrapper, notes, f.reviewModel}, f.protect, f.allow,
-		f.copyToo, f.args) {
+		f.copyToo, f.args, f.addDirs) {
 		if err := isText(given); err != nil {
 			return nil, fmt.Errorf("%q: %w", given, err)
 		}
@@ -396,6 +401,10 @@ func (f *loopFlags) definition(ctx context.Context, e *term.Env, args []string) 
 		if wrapper, err = codingloop.Words(f.wrapper); err != nil {
 			return nil, wrong("%s %s: %w", flag("agent-command"), f.wrapper, err)
 		}
+	}
+	dirs, err := f.folders()
+	if err != nil {
+		return nil, err
 	}
 	var count, read []string
 	if f.countsTests() {
@@ -416,7 +425,7 @@ func (f *loopFlags) definition(ctx context.Context, e *term.Env, args []string) 
 		Model: f.model, Permissions: f.permissions, Denied: f.denied, Branch: f.branch, Protect: f.protect,
 		Waits: f.onLimit == "wait", Sandbox: strings.TrimPrefix(f.sandbox, "none"), Allow: f.allow, NoProgress: same, Copy: f.copies(), Squash: f.squash,
 		Notes: notes, KeepsNotes: f.keepNotes, ReadNotes: []string{refrain, readNotes, notes},
-		Plan: tasks, Review: review, Count: count, Read: read, Setup: f.setup, Wrapper: wrapper, Args: f.args, MaxTurns: f.maxTurns, Retry: f.retry,
+		Plan: tasks, Review: review, Count: count, Read: read, Setup: f.setup, Wrapper: wrapper, Args: f.args, Folders: dirs, MaxTurns: f.maxTurns, Retry: f.retry,
 		Conversation: strings.TrimPrefix(f.conversation, taskagent.ConversationFresh),
 	})
 	if err == nil {
@@ -429,6 +438,24 @@ func (f *loopFlags) definition(ctx context.Context, e *term.Env, args []string) 
 		err = wrong("%s: %w (%s)", flag("acp"), err, term.Meant(program, taskagent.ACPPrograms()))
 	}
 	return text, err
+}
+
+// folders returns the absolute folders of --add-dir.
+func (f *loopFlags) folders() (all []string, err error) {
+	for _, name := range f.addDirs {
+		dir, err := filepath.Abs(name)
+		if err == nil {
+			dir, err = filepath.EvalSymlinks(dir)
+		}
+		if err != nil {
+			return nil, wrong("%s: %w", flag("add-dir"), err)
+		}
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return nil, wrong("%s %s: it is no folder", flag("add-dir"), name)
+		}
+		all = append(all, dir)
+	}
+	return all, nil
 }
 
 // notesFile returns the file in which the agent leaves notes; "" for none. By default a plan has one, if the name is free and the agent
@@ -473,6 +500,12 @@ func (f *loopFlags) reviews(ctx context.Context, args []string) (*codingloop.Rev
 	var err error
 	if r.Base, err = workspace.Fork(ctx, f.run.root, f.reviewOnly); err != nil {
 		return nil, wrong("%s: %w", flag("review-only"), err)
+	}
+	if !strings.Contains(f.branch, "{{run}}") {
+		err = workspace.CheckBranch(ctx, workspace.Config{From: f.run.root, Store: runfiles.Store(f.run.root), Run: "new"}, f.branch, "")
+	}
+	if err != nil {
+		return nil, wrong("%s: %w; name the new one with %s NAME", flag("review-only"), err, flag("branch"))
 	}
 	return r, nil
 }
