@@ -150,3 +150,79 @@ func fileTool(tool, name string) func(path, text string) standin.Answer {
 		return standin.Answer{Tool: tool, Input: map[string]any{name: path, "content": text}}
 	}
 }
+
+// K7: four reviewers of a real coding agent, side by side, read what the loop has done, also in a sandbox, in which Codex makes none of its
+// own. What they try to change stays as it is; the agent corrects what they find.
+func TestReviewOfARealCodingAgent(t *testing.T) {
+	longtest.WithoutRace(t)
+	bin := os.Getenv("REFRAIN_CLIS")
+	if bin == "" {
+		t.Skip("REFRAIN_CLIS is not set: no real coding agent reviews anything; see make clis")
+	}
+	bash := func(line string) standin.Answer {
+		return standin.Answer{Tool: "Bash", Input: map[string]any{"command": line, "description": "x"}}
+	}
+	heredoc := func(path, text string) standin.Answer {
+		return standin.Shell("cat >" + path + " <<'EOF'\n" + text + "EOF\n")
+	}
+	for _, tt := range []struct {
+		program string
+		shell   func(string) standin.Answer
+		write   func(path, text string) standin.Answer
+		sandbox bool
+	}{
+		{"claude", bash, standin.Write, false}, {"claude", bash, standin.Write, true},
+		{"codex", standin.Shell, heredoc, false}, {"codex", standin.Shell, heredoc, true},
+	} {
+		t.Run(tt.program+map[bool]string{true: " in a sandbox"}[tt.sandbox], func(t *testing.T) {
+			if _, err := os.Stat(filepath.Join(bin, tt.program)); err != nil {
+				t.Skipf("%s is not installed; ./.ci/clis installs it", tt.program)
+			}
+			w := newMending(t, bin)
+			w.put(w.repo, map[string]string{".gitignore": ".refrain/\n", "kept.txt": "as it was\n"})
+			w.git("init", "-q", "-b", "main")
+			w.git("add", "-A")
+			w.git("commit", "-qm", "first")
+			script := []standin.Answer{tt.write("new.txt", "first try\n"), standin.Say("I wrote it.")}
+			for range 4 { // in any order: each reviewer goes on until it gets an answer that is a text
+				script = append(script, tt.shell("cat new.txt; echo spoilt >kept.txt"))
+			}
+			for range 4 {
+				script = append(script, standin.Say(`[{"file": "new.txt", "line": 1, "severity": "high", "problem": "It is a try."}]`))
+			}
+			script = append(script, tt.shell("cat new.txt"))
+			if tt.program == "claude" { // which writes no file that it has not read with its own tool
+				script[len(script)-1] = standin.Answer{Tool: "Read", Input: map[string]any{"file_path": "new.txt"}}
+			}
+			script = append(script, tt.write("new.txt", "corrected\n"), standin.Say("I corrected it."))
+			for range 4 {
+				script = append(script, standin.Say("[]"))
+			}
+			server := standin.New(script...)
+			defer server.Close()
+			w.serve(server.URL)
+			args := []string{"loop", "Write it.", "--cli", tt.program, "--until", "test -e new.txt", "--branch", "refrain/reviewed", "--review"}
+			if tt.sandbox {
+				if err := taskagent.SandboxCheck(); err != nil {
+					t.Skip(err)
+				}
+				args = append(args, "--sandbox", "workspace")
+			}
+			cmd := w.start(args...)
+			late := time.AfterFunc(8*time.Minute, func() { _ = cmd.Process.Signal(os.Interrupt) })
+			err := cmd.Wait()
+			late.Stop()
+			asked := server.Asked()
+			if err != nil || len(asked) != len(script) {
+				t.Fatalf("%v, after %d of %d calls of the model\n%s", err, len(asked), len(script), w.said)
+			}
+			if got := w.git("show", "refrain/reviewed:new.txt") + w.git("show", "refrain/reviewed:kept.txt"); got != "corrected\nas it was\n" {
+				t.Errorf("the branch has %q", got)
+			}
+			if all := strings.Join(asked, "\n"); tt.sandbox && tt.program == "codex" && !strings.Contains(all, "ermission denied") {
+				t.Errorf("no reviewer was told that it may not write:\n%s", all)
+			}
+			w.nobodyLeft()
+		})
+	}
+}
