@@ -3,6 +3,7 @@
 package workspace_test
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/refrain-dev/refrain/internal/files/workspace"
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 )
 
 // runIn runs a command in a tree, and returns what it prints.
@@ -283,4 +285,63 @@ func TestCopiesBehindALink(t *testing.T) {
 		t.Fatal(err)
 	}
 	is("a repository that is not there", false, true)
+}
+
+// pnpm returns the program, which the long form installs from the registry with npm.
+func pnpm(t *testing.T) string {
+	t.Helper()
+	if bin, err := exec.LookPath("pnpm"); err == nil {
+		return bin
+	}
+	if !longtest.On() {
+		t.Skip("pnpm is not installed; the long form installs it")
+	}
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "npm", "install", "--no-audit", "--no-fund", "--prefix", dir, "pnpm@9")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Skipf("SKIPPED: npm cannot install pnpm, so no workspace of pnpm is tried: %v\n%s", err, out)
+	}
+	return filepath.Join(dir, "node_modules", ".bin", "pnpm")
+}
+
+// The packages of a workspace of pnpm find each other in the copy, after its own setup, and the repository stays as it was.
+func TestAFolderOfAPnpmWorkspace(t *testing.T) {
+	needGit(t)
+	bin := pnpm(t)
+	from := filepath.Join(t.TempDir(), "mono")
+	for name, text := range map[string]string{
+		"pnpm-workspace.yaml":       "packages:\n  - packages/*\n",
+		"package.json":              `{"name": "mono", "private": true}`,
+		".gitignore":                "node_modules/\n",
+		"packages/lib/package.json": `{"name": "lib", "version": "1.0.0", "main": "index.js"}`,
+		"packages/lib/index.js":     "module.exports = 1\n",
+		"packages/app/package.json": `{"name": "app", "version": "1.0.0", "dependencies": {"lib": "workspace:*"}}`,
+		"packages/app/index.js":     "console.log(require('lib') + 1)\n",
+	} {
+		write(t, from, name, text)
+	}
+	sh(t, from, "git init -q -b main; git add -A; git commit -qm first")
+	tree := open(t, workspace.Config{From: filepath.Join(from, "packages", "app"), Setup: func(_ context.Context, dir string, env []string) error {
+		cmd := exec.CommandContext(t.Context(), bin, "install", "--offline", "--config.confirmModulesPurge=false")
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Logf("%s", out)
+		}
+		return err
+	}})
+	if got := runIn(t, tree, "node", "index.js"); got != "2\n" {
+		t.Errorf("the program says %q", got)
+	}
+	write(t, tree.Dir(), "packages/lib/index.js", "module.exports = 2\n")
+	if got := runIn(t, tree, "node", "index.js"); got != "3\n" {
+		t.Errorf("after a change of the other package the program says %q", got)
+	}
+	if _, err := tree.Branch(t.Context(), snapshot(t, tree), "refrain/pnpm", "Result"); err != nil {
+		t.Fatal(err)
+	}
+	if got := sh(t, from, "git diff --name-only main refrain/pnpm; git status --porcelain"); !strings.Contains(got, "packages/lib/index.js\n") ||
+		strings.Contains(got, "node_modules") || strings.Contains(got, "??") && !strings.Contains(got, ".refrain/") {
+		t.Errorf("the branch and the repository have %q", got)
+	}
 }
