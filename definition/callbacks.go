@@ -479,7 +479,7 @@ func eventOf(ctx agent.InvocationContext, point hook.Point, call string, numbers
 		Address: string(drive.At(ctx).Address()),
 	}
 	if l := drive.At(ctx).Loop(); l != nil {
-		ev.Data.Iteration, ev.Data.MaxIterations = l.Iteration, int(l.MaxIterations)
+		ev.Data.Iteration, ev.Data.MaxIterations = l.Iteration, int(l.MaxIterations())
 		ev.Data.Score, ev.Data.BestScore = l.Score, l.BestScore
 	}
 	return ev

@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -201,12 +202,12 @@ func TestLookup(t *testing.T) {
 		return &l
 	}
 	bounded := inLoop(drive.Loop{
-		Iteration: 2, MaxIterations: 3, Score: new(6.5), BestScore: new(8.0), Started: time.Now().Add(-90 * time.Second),
+		Iteration: 2, Plan: &loop.Plan{MaxIterations: 3}, Score: new(6.5), BestScore: new(8.0), Started: time.Now().Add(-90 * time.Second),
 		Prev: map[string]any{"draft": "Twice"}, Best: map[string]any{"draft": "Thrice", "score": "a key"},
 	})
 	first := inLoop(drive.Loop{Iteration: 1})
-	last := inLoop(drive.Loop{Iteration: 3, MaxIterations: 3})
-	over := inLoop(drive.Loop{Iteration: 4, MaxIterations: 3})
+	last := inLoop(drive.Loop{Iteration: 3, Plan: &loop.Plan{MaxIterations: 3}})
+	over := inLoop(drive.Loop{Iteration: 4, Plan: &loop.Plan{MaxIterations: 3}})
 	for _, tt := range []struct {
 		loop *drive.Loop
 		name string
@@ -267,7 +268,7 @@ func TestBuiltInNames(t *testing.T) {
 	base := drive.Invocation{Session: view, UserContent: genai.NewContentFromText("Hello", genai.RoleUser),
 		RunConfig: &agent.RunConfig{Budget: &budget.Limits{Calls: 3}}}
 	l := &drive.Loop{
-		Name: "refine", Address: "refine", IterationAddress: "refine[1]", Iteration: 2, MaxIterations: 3, Score: new(6.5), BestScore: new(8.0),
+		Name: "refine", Address: "refine", IterationAddress: "refine[1]", Iteration: 2, Plan: &loop.Plan{MaxIterations: 3}, Score: new(6.5), BestScore: new(8.0),
 		Started: time.Now(), Rejected: &drive.Rejected{Reason: "too short"},
 	}
 	a := custom(t, "a", func(ctx agent.InvocationContext, _ yield) {

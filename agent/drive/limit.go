@@ -39,8 +39,8 @@ func (i *invocation) checkStateLimit(ev *session.Event) error {
 	}
 	limit, whose := i.run.RunConfig.StateLimit, "the limit of all runs here (--state-limit)"
 	for l := i.loop; l != nil; l = l.Outer {
-		if l.StateLimit > 0 && (limit <= 0 || l.StateLimit < limit) {
-			limit, whose = l.StateLimit, fmt.Sprintf("state_limit of the loop %q", l.Name)
+		if p := l.Plan; p != nil && p.StateLimit > 0 && (limit <= 0 || p.StateLimit < limit) {
+			limit, whose = p.StateLimit, fmt.Sprintf("state_limit of the loop %q", l.Name)
 		}
 	}
 	view := session.ViewBehind(i.run.Session)

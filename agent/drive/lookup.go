@@ -89,7 +89,7 @@ func lookup(ctx agent.InvocationContext, loop *Loop, name string) (any, bool) {
 
 // lookup returns the values of the names that describe the loop.
 func (l *Loop) lookup(name string) (any, bool) {
-	limit := int(l.MaxIterations)
+	limit := int(l.MaxIterations())
 	switch name {
 	case "iteration":
 		return l.Iteration, true

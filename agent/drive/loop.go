@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -28,10 +29,8 @@ type Loop struct {
 	IterationAddress session.Address
 	// Iteration counts from 1.
 	Iteration int
-	// MaxIterations is the loop's limit; 0 means no limit.
-	MaxIterations uint
-	// StateLimit is the largest state in bytes that a step of the loop can make; 0 means no limit.
-	StateLimit int64
+	// Plan has the rules of the loop, such as its limits. It is nil in a loop without rules. Nobody changes it.
+	Plan *loop.Plan
 	// Outer is the loop around this one; nil if there is none.
 	Outer *Loop
 	// Started is when the loop began. It is zero if nothing in the loop reads it.
@@ -66,6 +65,14 @@ type Loop struct {
 	// Cache has the values that loop agents inside this one keep from one run to the next, each agent under its own
 	// keys. Nested loops share it. It is nil if no loop needs it.
 	Cache *sync.Map
+}
+
+// MaxIterations returns the limit of the loop's iterations; 0 means no limit.
+func (l *Loop) MaxIterations() uint {
+	if l.Plan == nil {
+		return 0
+	}
+	return l.Plan.MaxIterations
 }
 
 // Leg has the settings that a loop has changed for some of its agents.

@@ -149,10 +149,10 @@ func textBytes(c *genai.Content) (n int) {
 // iterationsLeft returns the number of further iterations in the nearest loop that can have one.
 func iterationsLeft(l *drive.Loop) int {
 	for ; l != nil; l = l.Outer {
-		if l.MaxIterations == 0 {
+		if l.MaxIterations() == 0 {
 			return 1 << 30
 		}
-		if left := int(l.MaxIterations) - l.Iteration; left > 0 {
+		if left := int(l.MaxIterations()) - l.Iteration; left > 0 {
 			return left
 		}
 	}

@@ -79,7 +79,7 @@ func (s *scope) Value(name string) (any, bool) {
 	case "iteration":
 		return l.Iteration, true
 	case "max_iterations":
-		return int(l.MaxIterations), true
+		return int(l.MaxIterations()), true
 	case "score":
 		return number(l.Score), true
 	case "best_score":

@@ -140,8 +140,7 @@ func (a *Agent) begin(ctx agent.InvocationContext, yield func(*session.Event, er
 		steps:   steps{direct: make([]*drive.Step, n), addresses: make([]session.Address, n)},
 		results: results{candidates: candidates{steps: make([]stepOutput, n)}},
 		loop: &drive.Loop{
-			Name: a.Name(), Address: here, MaxIterations: a.plan.MaxIterations,
-			StateLimit: a.plan.StateLimit, Outer: place.Loop(),
+			Name: a.Name(), Address: here, Plan: a.plan, Outer: place.Loop(),
 			Goal: a.cfg.Goal, Instructions: a.cfg.Instructions, Scorers: a.cfg.Scorers,
 			Refusal: func(at session.Address) string { return a.refusal(here, at) },
 		},

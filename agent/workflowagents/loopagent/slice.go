@@ -35,7 +35,7 @@ func (r *run) applySlice() {
 	own.Budget = least(own.Budget, s.Budget)
 	r.plan = &own
 	if s.Over == nil {
-		r.loop.MaxIterations = own.MaxIterations
+		r.loop.Plan = &own
 	}
 }
 

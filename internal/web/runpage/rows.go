@@ -229,12 +229,11 @@ type Loop struct {
 	Address session.Address `json:"address"`
 	Label   string          `json:"label"`
 	// Total is the number of its last iteration.
-	Total         int           `json:"total"`
-	MaxIterations int64         `json:"max_iterations,omitzero"`
-	Target        *float64      `json:"target,omitzero"`
-	Scored        bool          `json:"scored"`
-	Judged        string        `json:"judged,omitzero"`
-	Now           time.Duration `json:"now_ns"`
+	Total  int           `json:"total"`
+	Target *float64      `json:"target,omitzero"`
+	Scored bool          `json:"scored"`
+	Judged string        `json:"judged,omitzero"`
+	Now    time.Duration `json:"now_ns"`
 	// Points are the scores, thinned to at most 300; the extremes are kept.
 	Points  []Point       `json:"points"`
 	Plateau *Stretch      `json:"plateau,omitzero"`
@@ -279,7 +278,7 @@ const mostPoints = 300
 // LoopOf is the loop of a step of a run's tree, in a language.
 func LoopOf(s *progress.Step, t *progress.Tree, lang prose.Language) Loop {
 	lp := s.Loop
-	l := Loop{Address: s.Address, Label: s.Name, Now: t.Now, MaxIterations: int64(lp.Plan.MaxIterations), Outlook: prose.OutlookOf(t, s, lang), Points: []Point{}}
+	l := Loop{Address: s.Address, Label: s.Name, Now: t.Now, Outlook: prose.OutlookOf(t, s, lang), Points: []Point{}}
 	words := &l.Outlook.Words
 	words.Lead, words.Rest = brief.Clean(words.Lead), brief.Clean(words.Rest)
 	if cur := lp.Current(); cur != nil {

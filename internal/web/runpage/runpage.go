@@ -383,7 +383,7 @@ func costOf(u progress.Usage) (cost *float64, atLeast bool) {
 func (p *Page) shown(h *Head, t *progress.Tree, main *progress.Step, lang prose.Language) {
 	l := LoopOf(main, t, lang)
 	h.Loop = &l
-	h.Keys.Iteration, h.Keys.Of = l.Total, int(l.MaxIterations)
+	h.Keys.Iteration, h.Keys.Of = l.Total, l.Outlook.Sentence.Limit
 	for i := range l.Points {
 		if l.Points[i].Best {
 			h.Keys.Best = &Best{*l.Points[i].Score, l.Points[i].OffBy, l.Points[i].Number}

@@ -35,11 +35,14 @@ export function placed(texts) {
   })
 }
 
+// limitOf returns the most iterations of a loop; 0 for no limit, and for a chart of several runs.
+const limitOf = loop => loop.outlook.sentence?.limit || 0
+
 // place is the box in which a chart is drawn, and where a value lies in it.
 export function place(loop, axis, width) {
   const points = loop.points
   const forecast = loop.outlook.forecast
-  const limit = loop.max_iterations || 0
+  const limit = limitOf(loop)
   const last = points.length ? points[points.length - 1].number : 1
   const shownTo = Math.max(last + (forecast?.predictable ? forecast.high || forecast.iterations || 0 : 0), Math.min(limit, last + 4), 2)
   const values = points.flatMap(p => (p.score === undefined ? [] : [p.score - (p.off_by || 0), p.score + (p.off_by || 0)]))
@@ -124,6 +127,7 @@ export function Chart({ loop, axis, selected, onSelect }) {
   const byNumber = new Map(points.map(p => [p.number, p]))
   const foot = p.height - p.bottom
   const forecast = loop.outlook.forecast
+  const limit = limitOf(loop)
   const crowded = scored.length * 14 > width
   const labelled = at => !crowded || at.best || at.provisional || at === scored[0] || at.number === selected || (at.undone && scored.length * 30 < width)
   const columns = []
@@ -152,17 +156,17 @@ export function Chart({ loop, axis, selected, onSelect }) {
   }
   const tab = focus < 0 ? scored.length - 1 : Math.min(focus, scored.length - 1)
   const plateau = loop.plateau
-  const atLimit = !p.time && loop.stop && loop.stop.iteration === loop.max_iterations
+  const atLimit = !p.time && loop.stop && loop.stop.iteration === limit
   const lastNumber = points.length ? points[points.length - 1].number - (points[points.length - 1].running ? 1 : 0) : 0
   const legs = scored.slice(1).flatMap((at, i) => (at.leg && at.leg !== scored[i].leg ? [{ x: (x(scored[i]) + x(at)) / 2, leg: at.leg }] : []))
-  const likely = !p.time && forecast?.predictable && forecast.iterations && Math.min(lastNumber + forecast.iterations, loop.max_iterations || Infinity)
+  const likely = !p.time && forecast?.predictable && forecast.iterations && Math.min(lastNumber + forecast.iterations, limit || Infinity)
   const band = !p.time && forecast?.predictable ? forecast.band || [] : []
   const cone = band.length > 1 ? 'M' + band.map(b => `${x(b.iteration)} ${y(b.high)}`).join('L') + 'L' + [...band].reverse().map(b => `${x(b.iteration)} ${y(b.low)}`).join('L') + 'Z' : ''
   const mid = band.length > 1 ? 'M' + band.map(b => `${x(b.iteration)} ${y(b.mid)}`).join('L') : ''
   const bars = []
-  if (!p.time && loop.max_iterations > 0 && loop.max_iterations <= p.shownTo && !atLimit) bars.push({ x: x(loop.max_iterations), kind: 'lim', faint: true, label: t('limit', { n: loop.max_iterations }) })
+  if (!p.time && limit > 0 && limit <= p.shownTo && !atLimit) bars.push({ x: x(limit), kind: 'lim', faint: true, label: t('limit', { n: limit }) })
   if (likely > 0) bars.push({ x: x(likely), kind: 'ghost', faint: true, label: t('likely.stop', { n: likely }) })
-  if (loop.stop && scored.length) bars.push({ x: (p.time ? x(points[points.length - 1]) : x(loop.stop.iteration || lastNumber)) + 10, kind: loop.stop.kind, label: atLimit && t('limit', { n: loop.max_iterations }) })
+  if (loop.stop && scored.length) bars.push({ x: (p.time ? x(points[points.length - 1]) : x(loop.stop.iteration || lastNumber)) + 10, kind: loop.stop.kind, label: atLimit && t('limit', { n: limit }) })
   return html`<div ref=${ref} class="chartbox">
     ${!scored.length && html`<p class="mute">${loop.scored ? t('chart.none') : t('chart.unscored')}</p>`}
     ${scored.length > 0 && html`<svg class="chart" viewBox=${`0 0 ${width} ${p.height}`} width=${width} height=${p.height} role="group" aria-label=${t('chart.label', { n: scored.length })}>
