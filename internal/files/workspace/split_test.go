@@ -48,9 +48,9 @@ func outline(parts []workspace.Part) (lines []string) {
 func TestSplit(t *testing.T) {
 	from := repository(t)
 	tree := open(t, workspace.Config{From: from})
-	h, commit := works(t, tree, four...)
+	_, commit := works(t, tree, four...)
 	sh(t, tree.Dir(), "echo rest >rest")
-	h = snapshot(t, tree)
+	h := snapshot(t, tree)
 	for _, tt := range []struct {
 		split workspace.Split
 		want  []string
