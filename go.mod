@@ -45,6 +45,7 @@ require (
 	github.com/coder/acp-go-sdk v0.13.0
 	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875
 	github.com/landlock-lsm/go-landlock v0.11.0
+	github.com/robfig/cron/v3 v3.0.1
 	go.opentelemetry.io/proto/otlp v1.10.0
 	golang.org/x/text v0.42.0
 	golang.org/x/tools v0.50.0

@@ -42,6 +42,7 @@ import (
 
 	"github.com/refrain-dev/refrain/internal/process/credential"
 	"github.com/refrain-dev/refrain/internal/runs/operations"
+	"github.com/refrain-dev/refrain/internal/runs/scheduler"
 	"github.com/refrain-dev/refrain/internal/web/adk"
 	"github.com/refrain-dev/refrain/internal/web/wire"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -74,6 +75,9 @@ type Config struct {
 	// response. IdleTimeout is how long a connection stays open without a request. 0 means the default of
 	// [operations.Bounds].
 	ReadTimeout, WriteTimeout, IdleTimeout time.Duration
+
+	// Schedules starts the runs of the file schedules.yaml in Dir, from [Server.Recover] until Shutdown.
+	Schedules bool
 
 	// Around, if it is set, wraps the handler of all requests, for example to read their trace.
 	Around func(http.Handler) http.Handler
@@ -114,6 +118,7 @@ type Server struct {
 	mcp     func() *mcp.Server // creates the server at the first call
 
 	pushes *pushes
+	timer  *scheduler.Scheduler
 	list   *board
 	pieces adk.Pieces // pieces of streamed answers, for ADK's API
 
@@ -163,6 +168,7 @@ func New(cfg Config) (*Server, error) {
 	cfg.Config = s.runs.Config // with its defaults
 	s.cfg, s.list = cfg, newBoard(s)
 	s.mcp, s.pushes = sync.OnceValue(s.newMCP), newPushes(s)
+	s.timer = scheduler.New(scheduler.Config{Runs: s.runs})
 	s.handler = below(cfg.BasePath, s.guarded(s.routes()))
 	if cfg.Around != nil {
 		s.handler = cfg.Around(s.handler)
@@ -200,7 +206,7 @@ func (s *Server) Handler() http.Handler { return s.handler }
 func (s *Server) Supervisor() *supervisor.Supervisor { return s.runs.Supervisor }
 
 // Recover continues the unfinished runs of the store that no process drives, and looks for more such runs until
-// Shutdown: see [supervisor.Supervisor.Recover]. The error lists the runs that could not be continued.
+// Shutdown: see [supervisor.Supervisor.Recover]. With Config.Schedules it also starts the runs of schedules. The error lists the runs that could not be continued.
 // It does nothing if Config.ReadOnly is set.
 func (s *Server) Recover(ctx context.Context) error {
 	if !s.runs.Offers(true) {
@@ -209,6 +215,9 @@ func (s *Server) Recover(ctx context.Context) error {
 	s.pushes.lookAfter()
 	runs, err := s.runs.Supervisor.Recover(ctx)
 	s.recovered(runs, nil)
+	if s.cfg.Schedules {
+		s.timer.Start()
+	}
 	return err
 }
 
@@ -238,6 +247,7 @@ func (s *Server) Serve(l net.Listener) error {
 // their next step boundary, ends the streams and closes the connections. When ctx ends, it cuts
 // off the steps that are still running. [Server.Recover] continues the runs.
 func (s *Server) Shutdown(ctx context.Context) error {
+	s.timer.Close()
 	err := s.runs.Close(ctx)
 	s.once.Do(func() { close(s.closing) })
 	s.pushes.close()

@@ -115,8 +115,9 @@ func (p *Program) close() {
 // Request asks for a run.
 type Request struct {
 	// SessionID is the ID of the run and of its session; if it is empty, the supervisor chooses one. An
-	// existing session gets another run if its last run has ended.
+	// existing session gets another run if its last run has ended, unless New is true: Start then fails with session.ErrExists.
 	SessionID string
+	New       bool
 	// Message is the user's message.
 	Message *genai.Content
 	// State changes the session's state together with the message.

@@ -29,7 +29,7 @@ import (
 // event: see [store.Start]. The run does not end with ctx. If MaxRuns runs are driven already, it
 // begins later.
 //
-// Errors to expect are [ErrUnderWay] if the session's last run has not ended, [ErrDriver] if the request has another
+// Errors to expect are [ErrUnderWay] if the session's last run has not ended, session.ErrExists for [Request.New], [ErrDriver] if the request has another
 // driver, [ErrQueueFull], a [*lease.HeldError], and Build's error. After one of these errors the
 // run is not in the log.
 func (s *Supervisor) Start(ctx context.Context, req Request) (*Run, error) {
@@ -67,6 +67,9 @@ func (s *Supervisor) start(ctx context.Context, req *Request, drive bool) (*Run,
 				return r, err
 			}
 		}
+	}
+	if req.New {
+		return s.startNew(ctx, id, req, drive)
 	}
 	view, _, err := s.get(ctx, id, true)
 	if errors.Is(err, ErrNotFound) && view == nil {

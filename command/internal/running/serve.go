@@ -136,6 +136,7 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 		counts.Observe(sup)
 		e.Telemetry.Observe(sup)
 	}
+	cfg.Schedules = !f.ownOnly
 	cfg.BasePath = strings.TrimSuffix(f.basePath, "/")
 	cfg.Page = webui.HandlerBelow(cfg.BasePath, webui.Files())
 	cfg.ReadTimeout, cfg.WriteTimeout, cfg.IdleTimeout = f.bodyTime, f.pieceTime, f.idleTime

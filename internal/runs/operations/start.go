@@ -48,6 +48,8 @@ type StartRequest struct {
 	StartArgs
 	// ID is the run's ID; if it is empty, one is made. The ID of a run that has ended continues its conversation.
 	ID string `json:"id"`
+	// New refuses the ID of an existing run with session.ErrExists.
+	New bool `json:"-"`
 
 	// Message is the A2A message that starts the run.
 	Message *program.Message `json:"-"`
@@ -214,7 +216,7 @@ func (r *Runs) launch(ctx context.Context, p *program.Program, def *definition.D
 		return err
 	}
 	run, err := r.begin(ctx, p, def, supervisor.Request{
-		SessionID: req.ID, Message: genai.NewContentFromText(input, genai.RoleUser), State: state,
+		SessionID: req.ID, New: req.New, Message: genai.NewContentFromText(input, genai.RoleUser), State: state,
 	})
 	if err != nil {
 		return err
