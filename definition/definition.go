@@ -107,6 +107,8 @@ type Definition struct {
 	Shapes map[string]taskagent.Shape
 	// Workspace describes the files that the commands work on; nil if they work in the run's root.
 	Workspace *runfiles.Config
+	// Notify says who is notified of the events of a run; nil if nobody is.
+	Notify Notify
 	// Root is the root agent, with the agents below it.
 	Root *Agent
 
@@ -145,6 +147,7 @@ var rootRows = []row[Definition]{
 	field("max_model_calls", "fail after this many model calls (a number or none; default 500); a larger budget of calls at the root raises it", plain(callsOrNone, (*reader).maxModelCalls), func(d *Definition) *int { return &d.MaxModelCalls }).shown(agent.DefaultMaxLLMCalls),
 	field("workspace", "files that the commands work on, as part of the state: {from, base, copy, setup, filters, notes, protect, on_protected, limits, result}",
 		workspaceParts.value(), func(d *Definition) **runfiles.Config { return &d.Workspace }),
+	special("notify", "who is notified of the run: VARIABLE: [events]; the environment variable has the address, and the events are ended, stopped_by_limit, failed, asks, limited, new_best, paused", notifyShape, takesNotify),
 	field("init_timeout", "time limit to open a model or a tool server; 30s if left out", aSpan, func(d *Definition) *time.Duration { return &d.InitTimeout }).shown("30s"),
 }
 

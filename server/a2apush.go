@@ -13,6 +13,7 @@ import (
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
 	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
+	"github.com/refrain-dev/refrain/internal/runs/record"
 )
 
 // sendable returns an error if notifications cannot be sent to an address, or must not be.
@@ -57,7 +58,7 @@ func (a *a2aAgent) targets(ctx context.Context, id a2a.TaskID) ([]*pushTarget, e
 	if err := a.mine(ctx, id); err != nil {
 		return nil, err
 	}
-	_, rec, err := a.s.pushes.read(ctx, string(id))
+	rec, _, err := a.s.pushes.records.Read(ctx, string(id))
 	if err != nil {
 		return nil, err
 	}
@@ -117,10 +118,10 @@ func (a *a2aAgent) DeleteTaskPushConfig(ctx context.Context, req *a2a.DeleteTask
 	if _, err := a.targets(ctx, req.TaskID); err != nil {
 		return a.fails(err)
 	}
-	err := a.s.pushes.change(context.WithoutCancel(ctx), string(req.TaskID), func(rec *pushRecord) error {
+	err := a.s.pushes.records.Change(context.WithoutCancel(ctx), string(req.TaskID), func(rec *pushRecord) error {
 		left := slices.DeleteFunc(slices.Clone(rec.Targets), func(t *pushTarget) bool { return t.ID == req.ID })
 		if len(left) == len(rec.Targets) {
-			return errSame // the protocol says that an unknown ID is not an error
+			return record.ErrSame // the protocol says that an unknown ID is not an error
 		}
 		rec.Targets = left
 		return nil

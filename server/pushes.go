@@ -25,6 +25,7 @@ import (
 
 	"github.com/refrain-dev/refrain/internal/process/credential"
 	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
+	"github.com/refrain-dev/refrain/internal/runs/record"
 	"github.com/refrain-dev/refrain/internal/values/sleep"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
@@ -35,11 +36,12 @@ import (
 // store watches all tasks. A server claims a notification in that session before it sends it, so that no other server sends
 // it too.
 type pushes struct {
-	s      *Server
-	client *http.Client
-	ctx    context.Context // ends when the server closes
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
+	s       *Server
+	client  *http.Client
+	records record.Records[pushRecord]
+	ctx     context.Context // ends when the server closes
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
 
 	mu      sync.Mutex
 	closed  bool
@@ -80,83 +82,22 @@ type pushRecord struct {
 	Over bool `json:"over,omitempty"`
 }
 
-const pushKey = "push" // the state key of a record
-
 func newPushes(s *Server) *pushes {
 	client := &http.Client{Timeout: pushTimeout, Transport: s.runs.Outgoing(),
 		// A redirect could send the token to another host, so the client follows none.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	p := &pushes{s: s, client: client, watched: make(map[string]chan struct{})}
+	p := &pushes{s: s, client: client, watched: make(map[string]chan struct{}), records: record.Records[pushRecord]{
+		Service: s.runs.Service, AppName: s.cfg.AppName + "-push", UserID: s.cfg.UserID, Key: "push"}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
-}
-
-func (p *pushes) key(id string) lease.Key {
-	return lease.Key{AppName: p.s.cfg.AppName + "-push", UserID: p.s.cfg.UserID, SessionID: id}
-}
-
-// read returns the record of a task and the session that stores it. If there is none, the session is nil and the record empty.
-func (p *pushes) read(ctx context.Context, id string) (session.Session, *pushRecord, error) {
-	k, rec := p.key(id), new(pushRecord)
-	got, err := p.s.runs.Service.Get(ctx, &session.GetRequest{AppName: k.AppName, UserID: k.UserID, SessionID: id})
-	switch {
-	case errors.Is(err, session.ErrNotFound):
-		return nil, rec, nil
-	case err != nil:
-		return nil, nil, err
-	}
-	return got.Session, rec, recordIn(got.Session, rec)
-}
-
-// recordIn decodes the record in a session into rec. It leaves rec unchanged if the session has none.
-func recordIn(s session.Session, rec *pushRecord) error {
-	v, err := s.State().Get(pushKey)
-	if text, ok := v.(string); ok && err == nil {
-		return json.Unmarshal([]byte(text), rec)
-	}
-	return nil
-}
-
-// errSame is the result of a function for pushes.change that has changed nothing.
-var errSame = errors.New("nothing has changed")
-
-// change reads the record of a task, calls the function change on it and stores the result. If another process has changed the
-// record meanwhile, it starts again with the new record. It stores nothing if the function returns errSame.
-func (p *pushes) change(ctx context.Context, id string, change func(*pushRecord) error) error {
-	for {
-		stored, rec, err := p.read(ctx, id)
-		if err != nil {
-			return err
-		}
-		switch err := change(rec); {
-		case errors.Is(err, errSame):
-			return nil
-		case err != nil:
-			return err
-		}
-		text, err := json.Marshal(rec)
-		if err != nil {
-			return err
-		}
-		k, state := p.key(id), map[string]any{pushKey: string(text)}
-		if stored == nil {
-			_, err = p.s.runs.Service.Create(ctx, &session.CreateRequest{AppName: k.AppName, UserID: k.UserID, SessionID: id, State: state})
-		} else {
-			err = p.s.runs.Service.AppendEvent(ctx, stored, &session.Event{InvocationID: "push", Author: "user",
-				Actions: session.EventActions{StateDelta: state}})
-		}
-		if !errors.Is(err, session.ErrConflict) && !errors.Is(err, session.ErrExists) {
-			return err
-		}
-	}
 }
 
 // add stores an address of a task. It replaces an address that has the same ID, unless the two are equal.
 func (p *pushes) add(ctx context.Context, c *a2a.PushConfig, old bool) error {
 	c.ID = cmp.Or(c.ID, uuid.NewString())
-	err := p.change(ctx, string(c.TaskID), func(rec *pushRecord) error {
+	err := p.records.Change(ctx, string(c.TaskID), func(rec *pushRecord) error {
 		if slices.ContainsFunc(rec.Targets, func(t *pushTarget) bool { return t.Old == old && reflect.DeepEqual(t.PushConfig, *c) }) {
-			return errSame
+			return record.ErrSame
 		}
 		rec.Targets = slices.DeleteFunc(rec.Targets, func(t *pushTarget) bool { return t.ID == c.ID })
 		if len(rec.Targets) >= pushMost {
@@ -175,17 +116,13 @@ func (p *pushes) add(ctx context.Context, c *a2a.PushConfig, old bool) error {
 func (p *pushes) lookAfter() {
 	p.wg.Go(func() {
 		for {
-			k := p.key("")
-			all, err := p.s.runs.Service.List(p.ctx, &session.ListRequest{AppName: k.AppName, UserID: k.UserID})
+			all, err := p.records.All(p.ctx)
 			if err != nil && p.ctx.Err() == nil {
 				p.s.cfg.Log.Warn("look for push notifications", "error", credential.Masked(err.Error()))
 			}
-			if err != nil {
-				all = &session.ListResponse{}
-			}
-			for _, one := range all.Sessions {
-				if rec := new(pushRecord); recordIn(one, rec) == nil && !rec.Over && len(rec.Targets) > 0 {
-					p.watch(one.ID())
+			for id, rec := range all {
+				if !rec.Over && len(rec.Targets) > 0 {
+					p.watch(id)
 				}
 			}
 			select {
@@ -224,8 +161,7 @@ func (p *pushes) watch(id string) {
 			defer p.forget(id, nil)
 		}
 		if errors.Is(err, session.ErrNotFound) { // the run was deleted
-			k := p.key(id)
-			err = p.s.runs.Service.Delete(ctx, &session.DeleteRequest{AppName: k.AppName, UserID: k.UserID, SessionID: id})
+			err = p.records.Delete(ctx, id)
 		}
 		if err != nil && ctx.Err() == nil {
 			p.s.cfg.Log.Warn("send push notifications", "run", id, "error", credential.Masked(err.Error()))
@@ -290,7 +226,7 @@ func (p *pushes) follow(ctx context.Context, id string, wake <-chan struct{}) er
 
 // tell sends a state of the task to all addresses that do not have it yet. over is true if nothing is left to send for the task.
 func (p *pushes) tell(ctx context.Context, id, state string, task *a2a.Task) (over bool, err error) {
-	_, rec, err := p.read(ctx, id)
+	rec, _, err := p.records.Read(ctx, id)
 	if err != nil || rec.Over || len(rec.Targets) == 0 {
 		return err == nil, err
 	}
@@ -303,11 +239,11 @@ func (p *pushes) tell(ctx context.Context, id, state string, task *a2a.Task) (ov
 	if err := errors.Join(failures...); err != nil || !task.Status.State.Terminal() {
 		return false, err
 	}
-	err = p.change(ctx, id, func(rec *pushRecord) error {
+	err = p.records.Change(ctx, id, func(rec *pushRecord) error {
 		rec.Over = !slices.ContainsFunc(rec.Targets, func(t *pushTarget) bool { return t.Told != state || !t.Done })
 		over = rec.Over
 		if !over {
-			return errSame
+			return record.ErrSame
 		}
 		return nil
 	})
@@ -317,16 +253,16 @@ func (p *pushes) tell(ctx context.Context, id, state string, task *a2a.Task) (ov
 // tellOne claims a notification and sends it, unless it was sent already or another live server has claimed it.
 func (p *pushes) tellOne(ctx context.Context, id, target, state string, task *a2a.Task) error {
 	var mine *pushTarget
-	err := p.change(ctx, id, func(rec *pushRecord) error {
+	err := p.records.Change(ctx, id, func(rec *pushRecord) error {
 		i := slices.IndexFunc(rec.Targets, func(t *pushTarget) bool { return t.ID == target })
 		if i < 0 {
-			return errSame
+			return record.ErrSame
 		}
 		t := rec.Targets[i]
 		alive := t.Claim != p.s.cfg.Owner && time.Since(t.Since) < pushClaim && !p.dead(t.Claim)
 		over := t.Told != state && a2a.TaskState(t.Told).Terminal() // another server has already sent the end of the task
 		if t.Told == state && (t.Done || alive) || over {
-			return errSame
+			return record.ErrSame
 		}
 		t.Told, t.Claim, t.Since, t.Done = state, p.s.cfg.Owner, time.Now().UTC(), false
 		mine = t
@@ -342,10 +278,10 @@ func (p *pushes) tellOne(ctx context.Context, id, target, state string, task *a2
 		p.s.cfg.Log.Warn("a push notification was not delivered", "run", id, "to", originOf(mine.URL), "error", credential.Masked(err.Error()))
 	}
 	// Without cancellation, because the notification was sent even if the server closes now.
-	return p.change(context.WithoutCancel(ctx), id, func(rec *pushRecord) error {
+	return p.records.Change(context.WithoutCancel(ctx), id, func(rec *pushRecord) error {
 		i := slices.IndexFunc(rec.Targets, func(t *pushTarget) bool { return t.ID == target && t.Told == state })
 		if i < 0 {
-			return errSame
+			return record.ErrSame
 		}
 		rec.Targets[i].Done = true
 		return nil

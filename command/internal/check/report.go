@@ -46,6 +46,8 @@ type Report struct {
 	Problems     definition.Problems `json:"problems"`
 	Loops        []loopReport        `json:"loops,omitzero"`
 	Worst        *worstReport        `json:"worst,omitzero"`
+	// Notify says who is notified of which events, by the variables with the addresses.
+	Notify definition.Notify `json:"notify,omitzero"`
 	// Expected is the expected cost of the iterations; nil if no agent asks a model.
 	Expected *definition.Expected `json:"expected,omitzero"`
 }
@@ -76,7 +78,7 @@ func ReportOf(file string, def *definition.Definition, worst *definition.WorstCa
 	}
 	return Report{
 		File: file, Name: def.Name, Valid: true, NeedsRequest: def.NeedsRequest(), Problems: append(definition.Problems{}, problems...),
-		Loops: loopReports(def, worst), Worst: report(worst), Expected: expected,
+		Loops: loopReports(def, worst), Worst: report(worst), Notify: def.Notify, Expected: expected,
 	}
 }
 
@@ -92,6 +94,9 @@ func Print(e *term.Env, w io.Writer, file string, def *definition.Definition, wo
 		for _, s := range l.Stops {
 			fmt.Fprintf(&b, "  %s\n", s.Text)
 		}
+	}
+	if len(def.Notify) > 0 {
+		fmt.Fprintf(&b, "\nIt notifies %s\n", def.Notify)
 	}
 	b.WriteString("\nAt the most\n")
 	table(&b, worst)

@@ -19,6 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/files/workspace"
 	"github.com/refrain-dev/refrain/internal/process/shellword"
+	"github.com/refrain-dev/refrain/internal/runs/notify/channel"
 	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/model/provider"
 )
@@ -201,6 +202,7 @@ func (d *doctor) file(ctx context.Context, name string) {
 		d.add("definition", name, foundOK, "", "%s is valid", def.Name)
 	}
 	d.models(ctx, def)
+	d.receivers(def)
 	d.programs(ctx, def, ".")
 	for a := range def.Root.All {
 		if a.Type != definition.TypeLLM {
@@ -210,6 +212,22 @@ func (d *doctor) file(ctx context.Context, name string) {
 			if t.MCP != nil {
 				d.server(ctx, def, a, t.MCP)
 			}
+		}
+	}
+}
+
+// receivers checks the addresses of notify, without sending anything.
+func (d *doctor) receivers(def *definition.Definition) {
+	for _, name := range slices.Sorted(maps.Keys(def.Notify)) {
+		only := definition.Notify{name: def.Notify[name]}
+		ch, err := channel.Parse(d.Getenv(name))
+		switch {
+		case d.Getenv(name) == "":
+			d.add("notify", name, foundBroken, "export "+name+"=ADDRESS", "the variable with the address is not set")
+		case err != nil:
+			d.add("notify", name, foundBroken, "", "%v", err)
+		default:
+			d.add("notify", name, foundOK, "", "%s; notifies %s", ch, only)
 		}
 	}
 }

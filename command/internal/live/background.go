@@ -44,6 +44,11 @@ func Detach(ctx context.Context, e *term.Env, s *runstore.Stock, req supervisor.
 	if l.id, err = sup.Submit(ctx, req); err != nil {
 		return term.Failure(err)
 	}
+	if len(l.Notify) > 0 {
+		if err := s.Notifier(e, nil, false, "", nil).Register(ctx, l.id, l.Notify, 0); err != nil {
+			return term.Failure(fmt.Errorf("run %s is stored, but not continued: --notify: %w", l.id, err))
+		}
+	}
 	if err := inBackground(ctx, e, s, l); err != nil {
 		return term.Failure(fmt.Errorf("run %s is stored, but was not continued: %w. %s", l.id, err,
 			runstore.HowToResumeIn(ctx, s.Service, l.id)))
@@ -57,6 +62,8 @@ func Detach(ctx context.Context, e *term.Env, s *runstore.Stock, req supervisor.
 type Launch struct {
 	id    string
 	Grace time.Duration
+	// Notify says who is notified besides those of the definition.
+	Notify definition.Notify
 	// Brief says that the process ends soon, because the run begins with a question, or has only its end left.
 	Brief bool
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/history/progress"
 	"github.com/refrain-dev/refrain/internal/history/runlog"
+	"github.com/refrain-dev/refrain/internal/history/stops"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
@@ -139,11 +140,11 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 		res.next = append(res.next, f.files()...)
 		if f.req.lasts {
 			res.next = append(res.next, "See what the run did with: refrain show "+id)
-			stops := f.sees.Fold.Stops()
-			i := slices.IndexFunc(stops, func(r *loop.StopRecord) bool { return r.Reason.Limit() })
+			all := f.sees.Fold.Stops()
+			i := slices.IndexFunc(all, func(r *loop.StopRecord) bool { return r.Reason.Limit() })
 			if res.code == term.ExitLimit && i >= 0 && endsInLoop(f.def.Root) &&
 				f.def.Allows(definition.Limits{MaxIterations: new(uint(1))}) == nil { // resume can set a limit
-				what, flag := raiseFlag(stops[i])
+				what, flag := raiseFlag(all[i])
 				res.next = append(res.next, strings.TrimSpace("Continue with "+what+": refrain resume "+id+" "+flag))
 			}
 		}
@@ -225,32 +226,10 @@ func (f *follower) summary() *progress.Summary {
 	return progress.SummarizeAll(f.current(math.MaxInt64))
 }
 
-// exitCode returns the exit code of a completed run. A limit or no_progress has its own exit code only where the loop had
-// something else to reach: a criterion or, for time and budget, its number of iterations.
-func exitCode(stops []*loop.StopRecord, zeroOnLimit bool) int {
-	for _, rec := range stops {
-		if (rec.Reason.Limit() || rec.Reason == loop.ReasonNoProgress) && hasGoal(rec) && !zeroOnLimit {
-			return term.ExitLimit
-		}
+// exitCode returns the exit code of a completed run; see [stops.Limited].
+func exitCode(all []*loop.StopRecord, zeroOnLimit bool) int {
+	if !zeroOnLimit && slices.ContainsFunc(all, stops.Limited) {
+		return term.ExitLimit
 	}
 	return term.ExitOK
-}
-
-// hasGoal reports whether a condition other than a limit could have stopped the loop. A condition that only ends a failing loop
-// is not a goal.
-func hasGoal(rec *loop.StopRecord) bool {
-	for _, c := range rec.Conditions {
-		switch {
-		case c.Name == "max_iterations":
-			if rec.Reason != loop.ReasonMaxIterations {
-				return true
-			}
-		case c.Name == "max_consecutive_failures", c.Name == "no_progress", c.Name == "timeout",
-			strings.HasPrefix(c.Name, "budget"):
-		case c.Name == "exit_loop" && c.Who != nil && len(c.Who) == 0:
-		default:
-			return true
-		}
-	}
-	return false
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"os"
 	"strings"
 	"sync"
@@ -23,6 +24,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/history/progress"
 	"github.com/refrain-dev/refrain/internal/history/progress/prose"
 	"github.com/refrain-dev/refrain/internal/history/runlog"
+	"github.com/refrain-dev/refrain/internal/runs/notify"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -45,6 +47,9 @@ type Request struct {
 	at      time.Time
 	// Asks says that the caller asks the questions of the run.
 	Asks bool
+	// Notify says who is notified besides those of the definition, and NotifyCommand is the command of --notify-command.
+	Notify        definition.Notify
+	NotifyCommand string
 	// Most is the iteration limit of the definition's loop; 0 if it is unknown.
 	Most uint
 }
@@ -60,6 +65,7 @@ type follower struct {
 	def        *definition.Definition
 	grace      time.Duration
 	Supervisor *supervisor.Supervisor
+	notifier   *notify.Notifier
 	meter      term.Meter
 
 	mu     sync.Mutex
@@ -89,7 +95,11 @@ func NewFollower(e *term.Env, s *runstore.Stock, mode string, def *definition.De
 		view, _, err := s.View(ctx, f.req.Session)
 		return view, err
 	}
-	if f.Supervisor, err = s.Supervise(e, f.event); err == nil && s.Durable {
+	to := make(definition.Notify)
+	maps.Copy(to, def.Notify)
+	maps.Copy(to, req.Notify)
+	f.notifier = s.Notifier(e, to, false, req.NotifyCommand, func(ctx context.Context, id string) string { return s.Served(ctx, e, id) })
+	if f.Supervisor, err = s.Supervise(e, f.event, f.notifier.Observe); err == nil && s.Durable {
 		var lost error
 		if f.diary, lost = newDiary(def, func() (*os.File, error) { return runstore.OpenDiary(e, s, req.Session) },
 			func() string { return f.sees.Resources.SoFar().CostText() }); lost != nil {
@@ -101,6 +111,7 @@ func NewFollower(e *term.Env, s *runstore.Stock, mode string, def *definition.De
 
 // Follow starts or resumes a run, and follows the run to its end. The error has the exit code of the process.
 func (f *follower) Follow(ctx context.Context, begin func(context.Context) (*supervisor.Run, error)) error {
+	defer f.notified(ctx)
 	defer func() {
 		f.out.close()
 		f.diary.close()
@@ -130,6 +141,20 @@ func (f *follower) Follow(ctx context.Context, begin func(context.Context) (*sup
 	}
 	return f.finish(end)
 }
+
+// notified waits until people are notified of the run, for a limited time.
+func (f *follower) notified(ctx context.Context) {
+	most := notifyTime
+	if f.req.Asks { // the person at the terminal waits for the question
+		most = askTime
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
+	defer cancel()
+	f.notifier.Close(ctx)
+}
+
+// notifyTime is how long the end of a command waits for notifications, and askTime how long a person waits for them.
+const notifyTime, askTime = 10 * time.Second, 2 * time.Second
 
 // event receives an event of the run from the supervisor. If the output fails, event pauses the run, so that another output can
 // show the rest.

@@ -29,7 +29,6 @@ import (
 	"github.com/refrain-dev/refrain/internal/files/runfiles"
 	"github.com/refrain-dev/refrain/internal/files/workspace"
 	"github.com/refrain-dev/refrain/internal/values/brief"
-	"github.com/refrain-dev/refrain/supervisor"
 )
 
 // loopFlags are the flags of refrain loop.
@@ -52,7 +51,7 @@ type loopFlags struct {
 	keepNotes                  bool
 	protect, inherit, allow    []string
 	copyToo, args, addDirs     []string // --copy; what follows --; --add-dir
-	setup, wrapper, notifier   string
+	setup, wrapper             string
 	conversation               string
 	maxTurns, retry            int
 	noDefaults                 bool
@@ -202,12 +201,7 @@ repeated output stopped the loop.`,
 			}
 			defer remove()
 			defer f.watches(cmd.Context(), e)()
-			if f.run.session == "" {
-				f.run.session = supervisor.NewID()
-			}
-			err = runFile(cmd.Context(), e, f.run, file, "")
-			f.notify(cmd.Context(), e, err)
-			return err
+			return runFile(cmd.Context(), e, f.run, file, "")
 		},
 	}
 	f.add(cmd.Flags())
@@ -249,7 +243,8 @@ func (f *loopFlags) add(fl *pflag.FlagSet) {
 		"such as 'my-claude --profile work'")
 	fl.IntVar(&f.maxTurns, "max-turns", 0, "most requests of the coding agent to its model in an iteration; 0 means no limit; only claude")
 	fl.IntVar(&f.retry, "retry", 2, "`attempts` at an iteration in which the coding agent fails")
-	fl.StringVar(&f.notifier, "notify-command", "", "`command` to run when the loop has ended or waits, with a record as JSON in its input; it has 10s")
+	notifyFlag(fl, &f.run.notify, "the loop")
+	fl.StringVar(&f.run.notifier, "notify-command", "", "`command` to run when the loop has ended, asks or is paused, with a notice as JSON in its input; it has 10s")
 	fl.StringVar(&f.conversation, "conversation", "fresh", "fresh: each iteration begins a new conversation of the coding agent; continue: it goes "+
 		"on with the last one")
 	fl.StringVar(&f.model, "model", "", "model, as the coding agent names it (default: the coding agent's choice)")
@@ -358,8 +353,8 @@ func (f *loopFlags) definition(ctx context.Context, e *term.Env, args []string) 
 	case f.acp != "" && f.addDirs != nil:
 		return nil, wrong("%s is for %s; with %s write the option of the program, such as --acp 'gemini --acp --include-directories DIR'",
 			flag("add-dir"), flag("cli"), flag("acp"))
-	case f.notifier != "" && f.run.detach:
-		return nil, wrong("%s is for a run that this process drives; leave out %s, or start refrain loop itself in the background", flag("notify-command"), flag("detach"))
+	case f.run.notifier != "" && f.run.detach:
+		return nil, wrong("%s is for a run that this process drives; leave out %s, or use %s", flag("notify-command"), flag("detach"), flag("notify"))
 	case f.squash && f.branch == "":
 		return nil, wrong("%s needs %s, because only a branch has commits; add %s NAME", flag("squash"), flag("branch"), flag("branch"))
 	case f.onLimit != "stop" && f.onLimit != "wait":

@@ -36,7 +36,7 @@ const argsKey = "args"
 
 // withDefault lists the flags that a file may set.
 var withDefault = []string{"acp", "agent-command", "allow", argsKey, "branch", "budget-cost", "cli", "conversation", "copies", "copy",
-	"denied", "done", "idle-timeout", "inherit", "keep-notes", "max", "max-turns", "model", "no-progress", "notes", "notify-command", "on-limit", "on-task-failure",
+	"denied", "done", "idle-timeout", "inherit", "keep-notes", "max", "max-turns", "model", "no-progress", "notes", "notify", "notify-command", "on-limit", "on-task-failure",
 	"permissions",
 	"plan", "prompt", "protect", "retry", "review", "review-cli", "review-model", "sandbox", "setup", "squash", "timeout", "until"}
 

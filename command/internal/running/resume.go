@@ -38,6 +38,8 @@ type resumeFlags struct {
 	retry                         bool
 	stranger                      bool // the store is not trusted
 	keys                          *keyboard
+	notify                        []string // --notify
+	notifier                      string   // --notify-command of refrain loop
 }
 
 func NewResume(e *term.Env) *cobra.Command {
@@ -97,6 +99,7 @@ workers a run that was started without --temporal.`,
 	f.addLimits(fl)
 	f.shown.Add(fl, "")
 	graceFlag(fl, &f.grace)
+	notifyFlag(fl, &f.notify, "the run")
 	return cmd
 }
 
@@ -120,6 +123,10 @@ const longLog, longLogGC = 100_000, 40
 
 // resumeIn resumes a run of a store, and follows the run.
 func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags, id string) error {
+	to, err := definition.ParseNotify(f.notify)
+	if err != nil {
+		return term.UsageError(fmt.Errorf("--notify: %w", err))
+	}
 	view, run, err := s.View(ctx, id)
 	if err != nil {
 		return term.Failure(err)
@@ -143,7 +150,7 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 	}
 	req := live.Request{File: p.File, Session: id, ZeroOnLimit: f.shown.ZeroOnLimit, Resumed: true,
 		Changed: opts.Program != nil, Most: p.Most(def), Stands: run,
-		View: view}
+		View: view, Notify: to, NotifyCommand: f.notifier}
 	asks := f.asking(e)
 	req.Asks = asks.keys != nil
 	fo, err := live.NewFollower(e, s, f.shown.Mode, def, req, f.grace)
@@ -164,7 +171,7 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 // asking returns the flags with which a run continues after its questions. Its keyboard asks them; without a person at the terminal
 // there is no keyboard.
 func (f *resumeFlags) asking(e *term.Env) resumeFlags {
-	after := resumeFlags{shown: f.shown, grace: f.grace, keys: f.keys}
+	after := resumeFlags{shown: f.shown, grace: f.grace, keys: f.keys, notifier: f.notifier}
 	if after.keys == nil && term.Asks(e, f.shown.Mode) {
 		after.keys = newKeyboard(e)
 	}

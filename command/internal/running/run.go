@@ -23,6 +23,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/command/internal/trust"
+	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -41,7 +42,9 @@ type runFlags struct {
 	model       string
 	record      string
 	watch, open bool
-	streams     bool // show what coding agents do while they do it
+	notify      []string // --notify
+	notifier    string   // --notify-command of refrain loop
+	streams     bool     // show what coding agents do while they do it
 }
 
 func NewRun(e *term.Env) *cobra.Command {
@@ -124,6 +127,7 @@ providers and the keys that they need.`,
 		"verify and refrain backtest")
 	fl.BoolVar(&f.watch, "watch", false, "print the address of the run's page, if refrain serve serves the same store")
 	fl.BoolVar(&f.open, "open", false, "open the run in a browser, if refrain serve serves the same store")
+	notifyFlag(fl, &f.notify, "the run")
 	fl.StringVar(&f.root, "root", ".", "`directory` that commands may not leave")
 	return cmd
 }
@@ -175,10 +179,10 @@ func (f *runFlags) check(fl *pflag.FlagSet, args []string) error {
 		}
 	}
 	if fl.Changed("temporal") {
-		for _, name := range []string{"record", "grace"} {
+		for _, name := range []string{"record", "grace", "notify"} {
 			if fl.Changed(name) {
 				return fmt.Errorf("--%s and --temporal: a worker drives the run, and not this process%s", name,
-					map[string]string{"record": "; write its log later with refrain export"}[name])
+					map[string]string{"record": "; write its log later with refrain export", "notify": ", which notifies nobody"}[name])
 			}
 		}
 	}
@@ -211,6 +215,10 @@ func addSets(fl *pflag.FlagSet, sets *[]string) {
 
 // runFile loads a definition and follows its run to the end.
 func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) error {
+	to, err := definition.ParseNotify(f.notify)
+	if err != nil {
+		return term.UsageError(fmt.Errorf("--notify: %w", err))
+	}
 	p, def, err := deffile.NewProgram(e, file, f.model, f.root, &f.limits)
 	if err != nil {
 		return err
@@ -270,15 +278,15 @@ func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) e
 		}
 	}
 	if f.detach {
-		err := live.Detach(ctx, e, s, req, live.Launch{Grace: f.grace, Brief: live.AsksFirst(def.Root)})
+		err := live.Detach(ctx, e, s, req, live.Launch{Grace: f.grace, Notify: to, Brief: live.AsksFirst(def.Root)})
 		if err == nil {
 			begun()
 		}
 		return err
 	}
 	shown := live.Request{File: file, Session: f.session, Config: prog.RunConfig,
-		ZeroOnLimit: f.shown.ZeroOnLimit, Most: p.Most(def)}
-	asks := (&resumeFlags{shown: f.shown, grace: f.grace}).asking(e)
+		ZeroOnLimit: f.shown.ZeroOnLimit, Most: p.Most(def), Notify: to, NotifyCommand: f.notifier}
+	asks := (&resumeFlags{shown: f.shown, grace: f.grace, notifier: f.notifier}).asking(e)
 	shown.Asks = asks.keys != nil
 	fo, err := live.NewFollower(e, s, f.shown.Mode, def, shown, f.grace)
 	if err != nil {

@@ -55,6 +55,7 @@ type servedFlags struct {
 	commands, private bool
 	ownOnly           bool
 	secretEnv         []string
+	notify            []string
 }
 
 const defaultAddr = "127.0.0.1:8080"
@@ -130,11 +131,19 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 		return err
 	}
 	cfg.Token, cfg.Hosts, cfg.AnyAddress = f.token, names(host, any, f.hosts), any
+	to, err := definition.ParseNotify(f.notify)
+	if err != nil {
+		return term.UsageError(fmt.Errorf("--notify: %w", err))
+	}
+	where := "" // is set before the server drives a run
+	notifier := s.Notifier(e, to, true, "", func(ctx context.Context, id string) string { return pagesBelow(where)(ctx, id) })
+	defer closeNotifier(ctx, notifier)
 	counts := metrics.New(metrics.Config{Version: term.ShortVersion()})
 	cfg.Metrics, cfg.Refused = counts.Handler(), counts.Refused
 	cfg.Observe = func(sup *supervisor.Config) {
 		counts.Observe(sup)
 		e.Telemetry.Observe(sup)
+		notifier.Observe(sup)
 	}
 	cfg.Schedules = !f.ownOnly
 	cfg.BasePath = strings.TrimSuffix(f.basePath, "/")
@@ -169,8 +178,9 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 	if err != nil {
 		return errors.Join(term.Failure(fmt.Errorf("--addr: %w", err)), srv.Shutdown(ctx))
 	}
-	where := "http://" + browseAddress(l.Addr().String(), any)
-	silence, err := s.Announce(e, where)
+	here := "http://" + browseAddress(l.Addr().String(), any)
+	where = cmp.Or(strings.TrimSuffix(e.Getenv("REFRAIN_URL"), "/"), here+cfg.BasePath)
+	silence, err := s.Announce(e, here)
 	if err != nil {
 		term.PrintError(e.Stderr, err)
 	}
@@ -180,13 +190,14 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 	}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
-	where += cfg.BasePath
-	fmt.Fprintf(e.Stderr, "refrain serves %s\n", where)
+	here += cfg.BasePath
+	notifier.Later()
+	fmt.Fprintf(e.Stderr, "refrain serves %s\n", here)
 	if e.Began != nil {
-		e.Began(where)
+		e.Began(here)
 	}
 	if f.open {
-		term.OpenOrSay(e, where)
+		term.OpenOrSay(e, here)
 	}
 	return untilStopped(ctx, e, srv, served, f.grace)
 }
@@ -205,6 +216,7 @@ func (f *servedFlags) add(fl *pflag.FlagSet, sends, ends string) {
 	fl.StringArrayVar(&f.secretEnv, "allow-secret-env", nil,
 		"let definitions that "+sends+" use the secret variable of this `name`; repeat the flag for more")
 	fl.BoolVar(&f.private, "allow-private", false, "let agents reach loopback, link-local and private addresses")
+	notifyFlag(fl, &f.notify, "all runs")
 	term.DurationFlag(fl, &f.grace, "grace", defaultGrace, "time that running steps have to end when "+ends)
 }
 
@@ -395,6 +407,13 @@ func serveMCP(ctx context.Context, e *term.Env, f servedFlags) error {
 	if err != nil {
 		return err
 	}
+	to, err := definition.ParseNotify(f.notify)
+	if err != nil {
+		return term.UsageError(fmt.Errorf("--notify: %w", err))
+	}
+	notifier := s.Notifier(e, to, true, "", func(ctx context.Context, id string) string { return s.Served(ctx, e, id) })
+	defer closeNotifier(ctx, notifier)
+	cfg.Observe = observed(cfg.Observe, notifier.Observe)
 	srv, err := server.New(cfg)
 	if err != nil {
 		return term.Failure(err)
@@ -402,6 +421,7 @@ func serveMCP(ctx context.Context, e *term.Env, f servedFlags) error {
 	if err := srv.Recover(ctx); err != nil {
 		term.PrintError(e.Stderr, err) // the other runs go on
 	}
+	notifier.Later()
 	if in, ok := e.Stdin.(*os.File); ok && term.IsTerminal(in) {
 		fmt.Fprintln(e.Stderr,
 			"refrain mcp reads requests of the Model Context Protocol from stdin; a coding agent starts it by itself. Ctrl-D ends it.")

@@ -21,6 +21,8 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/deffile"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/command/internal/trust"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/runs/notify"
 	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/memory"
 	"github.com/refrain-dev/refrain/session"
@@ -233,10 +235,13 @@ func OpenToOthers(dir string) string {
 const LeaseTTL = 30 * time.Second
 
 // Supervise returns a supervisor of the runs in the store. each receives the events of the runs that the supervisor drives;
-// each may be nil.
-func (s *Stock) Supervise(e *term.Env, each func(id string, ev *session.Event)) (*supervisor.Supervisor, error) {
+// each may be nil. The observers change the supervisor's config.
+func (s *Stock) Supervise(e *term.Env, each func(id string, ev *session.Event), observers ...func(*supervisor.Config)) (*supervisor.Supervisor, error) {
 	cfg := s.Supervising(e)
 	cfg.OnEvent = each
+	for _, observe := range observers {
+		observe(&cfg)
+	}
 	sup, err := supervisor.New(cfg)
 	return sup, term.Failure(err)
 }
@@ -268,6 +273,13 @@ func (s *Stock) Supervising(e *term.Env) supervisor.Config {
 	}
 	e.Telemetry.Observe(&cfg)
 	return cfg
+}
+
+// Notifier returns a notifier of the runs in the store, for those of to and, with definitions, those that definitions name. It prints what was not
+// delivered. page returns the address of a run's page.
+func (s *Stock) Notifier(e *term.Env, to definition.Notify, definitions bool, command string, page func(ctx context.Context, run string) string) *notify.Notifier {
+	return notify.New(notify.Config{Service: s.Service, AppName: AppName, UserID: UserName, Owner: lease.Process(), To: to, Definitions: definitions, Command: command,
+		Getenv: e.Getenv, Page: page, Report: func(err error) { fmt.Fprintln(e.Stderr, err) }})
 }
 
 // Taken waits until a process has taken over a run.

@@ -61,6 +61,13 @@ func (r *Runs) Trusts(p *program.Program, def *definition.Definition, text []byt
 					"with --allow-secret-env %s", a.Name, field, name, name)
 		}
 	}
+	for name := range def.Notify {
+		if !slices.Contains(r.AllowSecretEnv, name) {
+			return problem.New(http.StatusForbidden, "secret-env", "This server does not give that variable to definitions of its clients",
+				"the definition has notify: %s; put the definition into the server's folder by hand, or start the server with "+
+					"--allow-secret-env %s", name, name)
+		}
+	}
 	if credential.Token(string(text)) {
 		return problem.New(http.StatusUnprocessableEntity, "secret", "The definition contains a key",
 			"set it in the environment of the server: the log of a run keeps its definition, and shows it to others")
@@ -132,6 +139,9 @@ func (r *Runs) accepted(ctx context.Context, p *program.Program, def *definition
 		if len(a.ServersWithVariables()) > 0 {
 			what = "an MCP server that gets environment variables"
 		}
+	}
+	if len(def.Notify) > 0 {
+		what = "notifications to addresses in environment variables"
 	}
 	if what == "" {
 		return nil

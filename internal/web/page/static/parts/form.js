@@ -35,7 +35,7 @@ const usual = {
 const policy = ['on_error', 'delay_before', 'delay_after']
 // The other fields, by what they are for. What is in no group comes last.
 const groups = {
-  start: ['query', 'inputs', 'state', 'shapes', 'session', 'workspace'],
+  start: ['query', 'inputs', 'state', 'shapes', 'session', 'workspace', 'notify'],
   model: ['model', 'context', 'static_instruction', 'tools', 'output_schema', 'temperature', 'max_tokens', 'thinking', 'prompt_cache', 'request_retry'],
   program: ['command', 'cli', 'acp', 'prompt', 'permissions', 'denied', 'args', 'conversation', 'max_turns', 'max_cost', 'idle_timeout', 'on_limit', 'stdin', 'env', 'clean_env', 'inherit', 'dir', 'in', 'overlay', 'changes', 'tests', 'ok_exit_codes', 'output_limit', 'sandbox', 'unsafe'],
   request: ['url', 'endpoint', 'method', 'headers', 'body', 'payload', 'json', 'ok_status', 'size_limit', 'redirect_hosts', 'new_context'],

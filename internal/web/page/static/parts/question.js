@@ -1,4 +1,4 @@
-import { html, useRef, useState } from '../ui.js'
+import { html, useEffect, useRef, useState } from '../ui.js'
 import { t } from '../words.js'
 import { api } from '../api.js'
 import { clock } from '../format.js'
@@ -24,6 +24,9 @@ export function Question({ id, question: q, first, open }) {
       setProblem(e.message)
     }
   }
+  useEffect(() => { // the link of a notification
+    if (first && location.hash === '#ask') ref.current?.querySelector('.q')?.focus()
+  }, [])
   const label = 'q-' + q.id
   const busy = state !== 'open'
   const why = text ? { reason: text } : {}
