@@ -4,7 +4,6 @@ package runner
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -89,7 +88,6 @@ func (r *run) mayBatch(ev *session.Event) bool {
 // addToBatch holds an event. It applies the event to the run's view, with the sequence number that the event will
 // have in the log.
 func (r *run) addToBatch(ev *session.Event) {
-	r.renotify(math.MaxInt64, nil)
 	r.complete(ev)
 	ev.Seq = r.view.LastSeq() + 1
 	if ev.ID == "" {

@@ -192,7 +192,7 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg 
 		return nil, nil, err
 	}
 	run.view = view.Rewind(past.lastSeqBefore, past.state)
-	run.outsideSteps, run.unobserved = append(run.outsideSteps, resumed), pendingNotices{past.first, resumed.Seq, past.reader()}
+	run.outsideSteps = append(run.outsideSteps, resumed)
 	for _, ev := range past.beforeFirstStep {
 		run.temp.restoreTemp(run.view, ev)
 	}
@@ -216,35 +216,8 @@ func (r *run) matchLogged(ev *session.Event) bool {
 	}
 	r.replayOutsideSteps(ev.Seq)
 	r.view.Replay(ev)
-	r.renotify(ev.Seq, ev)
 	r.temp.restoreTemp(r.view, ev)
 	return true
-}
-
-// pendingNotices has the logged events of the run of which the followers of the view were not notified again yet.
-type pendingNotices struct {
-	next, last int64
-	read       func(seq int64) *session.Event
-}
-
-// renotify notifies the followers of the view of the logged events up to a sequence number. known is one of these
-// events, which is not read again, or nil.
-func (r *run) renotify(upTo int64, known *session.Event) {
-	if r.unobserved.read == nil {
-		return
-	}
-	for ; r.unobserved.next <= min(upTo, r.unobserved.last); r.unobserved.next++ {
-		ev := known
-		if ev == nil || ev.Seq != r.unobserved.next {
-			ev = r.unobserved.read(r.unobserved.next)
-		}
-		if ev != nil { // nil if the session of another store lacks the event
-			r.view.NotifyReplayed(ev)
-		}
-	}
-	if r.unobserved.next > r.unobserved.last {
-		r.unobserved = pendingNotices{}
-	}
 }
 
 // replayOutsideSteps replays the events outside of steps that come before a sequence number.
@@ -312,6 +285,9 @@ func (r *Runner) read(view *session.View, id string, cfg agent.RunConfig, supers
 			if counts && isEnd(ev) {
 				p.endMarks = append(p.endMarks, ev)
 			}
+		}
+		if p.first > 0 {
+			view.AddToChain(id, ev)
 		}
 		if !began && mine && ev.Address != "" {
 			began = true

@@ -27,7 +27,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"math"
 	"reflect"
 	"slices"
 	"sync"
@@ -350,7 +349,6 @@ type run struct {
 
 	replay       *drive.Replay    // of a run that is resumed; else nil
 	outsideSteps []*session.Event // events outside of steps that are still to be replayed
-	unobserved   pendingNotices
 }
 
 // start fetches the session and appends the user's message.
@@ -381,6 +379,9 @@ func (r *Runner) start(ctx context.Context, userID, sessionID string, msg *genai
 	if err := r.open(ctx, run, cfg, o); err != nil {
 		run.release()
 		return nil, err
+	}
+	if r.cfg.Durable && run.first != nil && run.first.Seq > 0 {
+		run.view.SetRunStart(run.id, run.first.Seq)
 	}
 	return run, nil
 }
@@ -505,7 +506,6 @@ func (r *run) append(ev *session.Event) error {
 	if ev.Partial {
 		return r.flush()
 	}
-	r.renotify(math.MaxInt64, nil)
 	r.complete(ev)
 	if err := r.store(ev); err != nil {
 		return &agent.LogError{Err: fmt.Errorf("append event by %q: %w", ev.Author, err)}

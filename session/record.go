@@ -130,7 +130,7 @@ func (r *record) add(v *View, ev *Event) {
 	v.log.window.log = r.log
 	v.seq.Store(ev.Seq)
 	v.updated = ev.Timestamp
-	v.notify(ev)
+	v.chain.add(ev)
 }
 
 // take adds an event to the log and its delta to the stored state. If v is not nil, take also adds the delta to the

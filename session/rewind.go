@@ -67,10 +67,8 @@ func (v *View) Noted() bool {
 
 // rewindState is the progress of the replay in a rewound view.
 type rewindState struct {
-	original *View                  // the view that Rewind was called on
-	visible  int64                  // the Seq of the last event that is shown; 0: all are shown, -1: none
-	notified int64                  // the Seq of the last event that followers were notified of; 0: of all, -1: of none
-	writes   map[scopedKey]keyWrite // for each key, the write with the highest Seq so far
+	visible int64                  // the Seq of the last event that is shown; 0: all are shown, -1: none
+	writes  map[scopedKey]keyWrite // for each key, the write with the highest Seq so far
 }
 
 // scopedKey is a state key. For an iteration: key, owner is the loop iteration that it lives in.
@@ -101,20 +99,19 @@ func (v *View) Rewind(to int64, state map[string]any) *View {
 	}
 	back := &View{
 		appName: v.appName, userID: v.userID, id: v.id, log: viewLog{window: v.log.window, isSnapshot: true},
-		logKeys: v.logKeys, logOnly: v.logOnly, state: viewState{values: state}, updated: v.updated,
-		rewind: &rewindState{original: v, visible: to, writes: make(map[scopedKey]keyWrite)},
+		logKeys: v.logKeys, logOnly: v.logOnly, state: viewState{values: state}, updated: v.updated, chain: v.sharedChain(),
+		rewind: &rewindState{visible: to, writes: make(map[scopedKey]keyWrite)},
 	}
 	if to < 1 {
 		back.rewind.visible = -1
 	}
-	back.rewind.notified = back.rewind.visible
 	back.seq.Store(v.seq.Load())
 	return back
 }
 
 // Replay applies an event of a rewound view's log again. Events of parallel branches may come in another
 // order than before. If several events wrote a key, the one with the highest Seq counts. Replay does nothing in a
-// view that was not rewound. It does not call followers; [View.NotifyReplayed] does, in the order of the log.
+// view that was not rewound.
 func (v *View) Replay(ev *Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -152,7 +149,7 @@ func (p *rewindState) latestValue(key string, val any, ev *Event) any {
 
 // afterAppend records the writes of a new event, because older events may still be replayed after it.
 func (p *rewindState) afterAppend(ev *Event) {
-	p.visible, p.notified = 0, 0
+	p.visible = 0
 	for k, val := range ev.Actions.StateDelta {
 		p.latestValue(k, val, ev)
 	}

@@ -16,15 +16,15 @@ type View struct {
 	appName, userID, id string
 	rec                 *record // the record in the in-memory service; nil for other services
 
-	mu        sync.Mutex
-	log       viewLog
-	seq       atomic.Int64 // written under mu, read without it
-	state     viewState
-	updated   time.Time
-	logOnly   bool         // see RequireLog
-	logKeys                // the log's own keys
-	rewind    *rewindState // nil if the view is not rewound
-	followers followers
+	mu      sync.Mutex
+	log     viewLog
+	seq     atomic.Int64 // written under mu, read without it
+	state   viewState
+	updated time.Time
+	logOnly bool         // see RequireLog
+	logKeys              // the log's own keys
+	rewind  *rewindState // nil if the view is not rewound
+	chain   *runChain    // nil until a caller needs it
 }
 
 // viewLog is the log of a view.
@@ -43,12 +43,6 @@ type viewState struct {
 	sizes           map[string]int64 // of each key in values, in bytes; nil until the first caller asks for the size
 	size            int64
 	iterationValues []iterationValue
-}
-
-// followers is the list of the followers of a view.
-type followers struct {
-	list   []*follower
-	buffer []byte // for the JSON that they receive; reused for each event
 }
 
 // ViewConfig describes a session to [NewView].
@@ -200,12 +194,7 @@ func (v *View) RefreshShared(later *View) bool {
 func (v *View) Err() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.log.window.older != nil {
-		if err := v.log.window.older.err.Load(); err != nil {
-			return *err
-		}
-	}
-	return nil
+	return v.log.window.err()
 }
 
 // State returns the state as the whole run sees it.
@@ -258,7 +247,7 @@ func (l *viewLog) append(ev *Event) {
 	}
 }
 
-// updateAfter updates the state and notifies the followers after an event was added to the log. v.mu is held.
+// updateAfter updates the state and the chain of hashes after an event was added to the log. v.mu is held.
 func (v *View) updateAfter(ev *Event) {
 	v.seq.Store(ev.Seq)
 	v.updated = ev.Timestamp
@@ -267,5 +256,5 @@ func (v *View) updateAfter(ev *Event) {
 			v.setValue(k, val, ev.Address)
 		}
 	}
-	v.notify(ev)
+	v.chain.add(ev)
 }

@@ -64,6 +64,16 @@ func (w *window) skip(n int) {
 	w.before, w.first, w.from = w.before-older, w.first+int64(older), w.from+n-older
 }
 
+// err returns the error with which the store failed to read events of the window.
+func (w *window) err() error {
+	if w.older != nil {
+		if err := w.older.err.Load(); err != nil {
+			return *err
+		}
+	}
+	return nil
+}
+
 func (w *window) Len() int { return w.before + w.log.n - w.from }
 
 func (w *window) At(i int) *Event {

@@ -20,7 +20,10 @@ type copying struct {
 	log     []*session.Event // the events of the old log so far
 	copied  []*session.Event // their copies in the fork
 	gone    mark.Spans       // the events that are superseded so far
-	changed bool             // a copied event lacks a change of shared state, so seals of loops change
+	changed bool             // a copied event lacks a change of shared state, so seals of loops from older versions change
+
+	logChains, copiedChains seal.Chains
+	buf                     []byte
 }
 
 // add copies the next event.
@@ -41,7 +44,18 @@ func (c *copying) add(ev *session.Event) error {
 		}
 	}
 	c.log, c.copied = append(c.log, ev), append(c.copied, &f)
-	return nil
+	if err := c.chain(&c.logChains, ev); err != nil {
+		return err
+	}
+	return c.chain(&c.copiedChains, &f)
+}
+
+// chain adds an event to the chains of a log.
+func (c *copying) chain(to *seal.Chains, ev *session.Event) (err error) {
+	if c.buf, err = ev.AppendCanonical(c.buf[:0]); err == nil {
+		to.Add(ev, c.buf)
+	}
+	return err
 }
 
 // mark changes the mark of the copy f of the event ev, if the mark names the old session or has a seal over changed events.
@@ -60,19 +74,67 @@ func (c *copying) mark(ev, f *session.Event) (err error) {
 		if err := ev.Mark.Decode(&end); err != nil || end.Seal == "" {
 			return err
 		}
-		if made, _, err := seal.OfRun(slices.Values(c.log), ev); err != nil || made != end.Seal {
+		if ok, err := c.endFits(ev, &end); !ok {
 			return err
 		}
-		return seal.Run(slices.Values(c.copied), f)
+		chain, err := chainAt(&c.copiedChains, c.copied, ev.InvocationID, seal.All)
+		if err != nil {
+			return err
+		}
+		return seal.Run(chain, f)
 	case mark.KindLoopStopped:
-		var record struct{ Digest string }
-		if err := ev.Mark.Decode(&record); err != nil || !c.changed {
+		var record struct {
+			Digest string
+			Events int64
+		}
+		if err := ev.Mark.Decode(&record); err != nil {
 			return err
 		}
-		if made, _, err := seal.OfLoop(slices.Values(session.Without(c.log, c.gone)), ev); err != nil || made != record.Digest {
+		if seal.IsChained(record.Digest) {
+			chain, err := chainAt(&c.logChains, c.log, ev.InvocationID, record.Events)
+			if err != nil {
+				return err
+			}
+			if made, err := seal.StopOf(chain, ev); err != nil || made != record.Digest {
+				return err
+			}
+		} else {
+			if !c.changed {
+				return nil
+			}
+			record.Events = seal.All
+			if made, _, err := seal.OfLoop(slices.Values(session.Without(c.log, c.gone)), ev); err != nil || made != record.Digest {
+				return err
+			}
+		}
+		chain, err := chainAt(&c.copiedChains, c.copied, ev.InvocationID, record.Events)
+		if err != nil {
 			return err
 		}
-		return seal.Loop(slices.Values(session.Without(c.copied, c.gone)), f)
+		return seal.Loop(chain, f)
 	}
 	return nil
+}
+
+// endFits reports whether the end of a run in the old log has the seal of the events before it.
+func (c *copying) endFits(ev *session.Event, end *mark.RunEnded) (fits bool, err error) {
+	made := ""
+	if seal.IsChained(end.Seal) {
+		var chain session.Chain
+		if chain, err = chainAt(&c.logChains, c.log, ev.InvocationID, seal.All); err == nil {
+			made, err = seal.EndOf(chain, ev)
+		}
+	} else {
+		made, _, err = seal.OfRun(slices.Values(c.log), ev)
+	}
+	return err == nil && made == end.Seal, err
+}
+
+// chainAt returns the chain over the first n events of a run in a log.
+func chainAt(chains *seal.Chains, log []*session.Event, invocation string, n int64) (session.Chain, error) {
+	if chain, ok := chains.At(invocation, n); ok {
+		return chain, nil
+	}
+	chain, _, err := seal.ChainOf(slices.Values(log), invocation, n)
+	return chain, err
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/internal/history/stops"
-	"github.com/refrain-dev/refrain/internal/seal"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
@@ -178,10 +177,6 @@ func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (e
 			return segment{err: err}
 		}
 		view.Log().CacheOutline()
-		if !r.hash.Follows(view) { // the hash does not exist or has missed events, so the replayed events make it again
-			r.hash.End()
-			r.hash = seal.FollowAgain(view, r.run.ID)
-		}
 		for ev := range counting(view, r.run.ID, mark.KindLoopStopped, mark.KindRaceDecided) { // the segment does not yield them again
 			end.stops.Add(ev)
 		}
@@ -220,7 +215,7 @@ func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (e
 		}
 	}
 	if _, ok := errors.AsType[*agent.LogError](end.err); ok {
-		r.view, r.hash = nil, nil // they may contain events that the runner could not write to the log
+		r.view = nil // it may contain events that the runner could not write to the log
 	}
 	return end
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/internal/seal"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -33,8 +32,7 @@ type Run struct {
 	before mark.Run  // the status of the run before it was taken up
 	more   bool      // the next segment continues a run that has ended: see ResumeOptions.Continue
 
-	view *session.View   // the session as the driving goroutine has read it; nil if it must be read again
-	hash *seal.Following // the hash of the run's log; nil until the run is driven
+	view *session.View // the session as the driving goroutine has read it; nil if it must be read again
 
 	hints  agent.Hints // for the next iterations
 	editor *string     // who has paused the run to edit its files; nil if nobody has

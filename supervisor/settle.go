@@ -13,6 +13,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/internal/history/questions"
+	"github.com/refrain-dev/refrain/internal/seal"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
@@ -219,10 +220,12 @@ func (r *Run) finish(end mark.RunEnded, change func(*mark.Run)) error {
 	}
 	ev.Seq, ev.Timestamp = view.LastSeq()+1, now
 	ev.ID = strconv.FormatInt(ev.Seq, 10) // the ID that stores give to an event
-	_ = r.hash.Run(view.Log(), ev)        // fails if a value in memory has no JSON; then the event has no hash
-	r.hash.End()
-	if err := view.Err(); err != nil {
-		return err
+	chain, err := view.Chain(r.run.ID)
+	if failed := view.Err(); failed != nil {
+		return failed
+	}
+	if err == nil { // else a value in memory has no JSON; then the event has no seal
+		_ = seal.Run(chain, ev)
 	}
 	return r.append(view, run, ev)
 }

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/internal/seal"
 	"github.com/refrain-dev/refrain/internal/seal/statekey"
 	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/runner"
@@ -153,7 +152,7 @@ func (s *Supervisor) startNew(ctx context.Context, id string, req *Request, driv
 	case !drive:
 		r.quit()
 	case first.tree != nil:
-		r.hash = seal.FollowRun(session.ViewOf(made.Session), r.run.ID)
+		_, _ = session.ViewOf(made.Session).Chain(r.run.ID) // the view adds each event to the chain as it is appended
 		go r.drive(prog, &first)
 	default:
 		prog.close()

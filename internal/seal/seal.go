@@ -6,39 +6,45 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"iter"
+	"strings"
 
+	"github.com/refrain-dev/refrain/internal/values/canonical"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Run seals the end of a run: it sets Events, Last and Seal of its [mark.RunEnded]. end is an event with a
-// [mark.KindRunEnded], and with the Seq, ID and Timestamp with which it will be stored. events are those of
-// the session, in their order. Run fails for events that JSON cannot hold, and then does not change end.
-func Run(events iter.Seq[*session.Event], end *session.Event) error {
-	d, last, err := hashRun(events, end)
+// IsChained reports whether a seal was computed from a chain. Seals of older versions were not; see [OfRun] and [OfLoop].
+func IsChained(seal string) bool { return strings.HasPrefix(seal, session.ChainPrefix) }
+
+// Value returns the seal of a record without a seal, after the events of a chain: the chain continued by the record. It
+// fails for a record that JSON cannot hold.
+func Value(c session.Chain, record any) (seal string, err error) {
+	data, err := canonical.AppendJSON(nil, record)
 	if err != nil {
-		return err
+		return "", err
 	}
-	return d.seal(end, last)
+	c = c.Copy()
+	c.AddData(0, data)
+	return c.String(), nil
 }
 
-// seal seals the end of the run whose events are in the hash; last is the Seq of the last.
-func (d *Hash) seal(end *session.Event, last int64) error {
+// Run seals the end of a run after the events of a chain: it sets Events, Last and Seal of its [mark.RunEnded]. end is an
+// event with a [mark.KindRunEnded], and with the Seq, ID and Timestamp with which it will be stored. Run fails for an event
+// that JSON cannot hold, and then does not change end.
+func Run(c session.Chain, end *session.Event) error {
 	var data mark.RunEnded
 	err := end.Mark.Decode(&data)
 	if err != nil {
 		return err
 	}
-	data.Events, data.Last, data.Seal = int64(d.Len()), last, ""
+	data.Events, data.Last, data.Seal = c.Events, c.Last, ""
 	sealed := *end
 	if sealed.Mark, err = mark.New(mark.KindRunEnded, data); err != nil {
 		return err
 	}
-	if err := d.Add(&sealed); err != nil {
+	if data.Seal, err = EndOf(c, &sealed); err != nil {
 		return err
 	}
-	data.Seal = d.String()
 	m, err := mark.New(mark.KindRunEnded, data)
 	if err == nil {
 		end.Mark = m
@@ -46,100 +52,40 @@ func (d *Hash) seal(end *session.Event, last int64) error {
 	return err
 }
 
-// OfRun computes the hash that [mark.RunEnded.Seal] holds. The hash covers all events of the session from
-// the run's first one up to its end, superseded ones included, and the end itself without its Seal. It
-// therefore covers what the run was started with, such as the definition and the inputs. n is the number of
-// events before the end. OfRun fails for events that JSON cannot hold.
-func OfRun(events iter.Seq[*session.Event], end *session.Event) (seal string, n int64, err error) {
-	d, _, err := hashRun(events, end)
-	if err != nil {
-		return "", 0, err
-	}
-	n = int64(d.Len())
-	seal, err = d.Ended(end)
-	return seal, n, err
-}
-
-// Ended returns the seal of a run whose events up to its end are in the hash, without its end. The hash stays as it is.
-// Ended fails for an end that JSON cannot hold.
-func (d *Hash) Ended(end *session.Event) (seal string, err error) {
+// EndOf returns the seal that the end of a run must have after the events of a chain. It ignores the seal that end has.
+func EndOf(c session.Chain, end *session.Event) (seal string, err error) {
 	bare := *end
 	if bare.Mark, err = without(end.Mark, "seal"); err != nil {
 		return "", err
 	}
-	c := d.clone()
+	c = c.Copy()
 	if err := c.Add(&bare); err != nil {
 		return "", err
 	}
 	return c.String(), nil
 }
 
-// hashRun is the hash of a run's events before its end, with the Seq of the last.
-func hashRun(events iter.Seq[*session.Event], end *session.Event) (d *Hash, last int64, err error) {
-	d = New()
-	for ev := range events {
-		if ev.Seq >= end.Seq {
-			break
-		}
-		if d.Len() == 0 && ev.InvocationID != end.InvocationID {
-			continue // before its first one
-		}
-		if err := d.Add(ev); err != nil {
-			return nil, 0, err
-		}
-		last = ev.Seq
+// StopOf returns the seal that a loop's stop record must have after the events of a chain. stop is the event with the
+// record, a [mark.KindLoopStopped]. StopOf ignores the seal that the record has.
+func StopOf(c session.Chain, stop *session.Event) (seal string, err error) {
+	bare, err := without(stop.Mark, "digest")
+	if err != nil {
+		return "", err
 	}
-	return d, last, nil
+	return Value(c, bare.Data)
 }
 
-// Loop computes the digest of a loop's stop record again and replaces it; see [OfLoop].
-func Loop(before iter.Seq[*session.Event], stop *session.Event) error {
-	seal, _, err := OfLoop(before, stop)
+// Loop seals a loop's stop record after the events of a chain, in place of the seal that it has.
+func Loop(c session.Chain, stop *session.Event) (err error) {
+	if stop.Mark, err = with(stop.Mark, "events", c.Events); err != nil {
+		return err
+	}
+	made, err := StopOf(c, stop)
 	if err == nil {
-		stop.Mark, err = with(stop.Mark, "digest", seal)
+		stop.Mark, err = with(stop.Mark, "digest", made)
 	}
 	return err
 }
-
-// OfLoop computes the hash that a loop.StopRecord holds as its digest. The hash covers the events of
-// the loop that are not superseded, from its beginning up to the record, and the record without its
-// digest. stop is the event with the record, a [mark.KindLoopStopped]. before yields the session's earlier
-// events, without those superseded by then, and is ranged twice; n is how many of them are the loop's.
-// OfLoop fails for events that JSON cannot hold.
-func OfLoop(before iter.Seq[*session.Event], stop *session.Event) (seal string, n int, err error) {
-	began, i := 0, 0
-	for ev := range before {
-		if i++; starts(ev) && ev.Address == stop.Address && ev.InvocationID == stop.InvocationID {
-			began = i
-		}
-	}
-	d := New()
-	i = 0
-	for ev := range before {
-		if i++; i <= began || ev.InvocationID != stop.InvocationID || !ev.Address.Under(stop.Address) {
-			continue
-		}
-		if err := d.Add(ev); err != nil {
-			return "", 0, err
-		}
-	}
-	return d.stopped(stop)
-}
-
-// stopped is the digest of a loop whose events are in the hash, and how many those are.
-func (d *Hash) stopped(stop *session.Event) (seal string, n int, err error) {
-	bare, err := without(stop.Mark, "digest")
-	if err != nil {
-		return "", 0, err
-	}
-	c := d.clone()
-	if err := c.AddValue(bare.Data); err != nil {
-		return "", 0, err
-	}
-	return c.String(), c.Len(), nil
-}
-
-func starts(ev *session.Event) bool { return ev.Mark != nil && ev.Mark.Kind == mark.KindStepStarted }
 
 // without is the mark without a field of its data, whatever else the data has.
 func without(m *mark.Mark, field string) (*mark.Mark, error) { return with(m, field, nil) }

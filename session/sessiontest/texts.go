@@ -53,13 +53,27 @@ func plain(ev *session.Event) (v any) {
 }
 
 // Long texts, however a store keeps them, are read as they were written, and its
-// events have the same digest.
+// events have the same hash and the same chain.
 func (s *suite) longTexts() {
 	made := s.make("s1", nil)
 	live, stored := seal.New(), seal.New()
+	chain := func(of session.Session) string {
+		c, err := session.ViewOf(of).Chain(textsOf(0).InvocationID)
+		s.must(err)
+		return fmt.Sprint(c.Events, " ", c.String())
+	}
+	view := session.ViewBehind(made)
+	if view != nil {
+		chain(view) // from now on the view adds each event as it is appended
+	}
 	for n := range 70 {
 		ev := textsOf(n)
 		s.must(live.Add(s.append(made, ev)))
+	}
+	if view != nil {
+		if got, want := chain(s.get("s1")), chain(view); got != want || !strings.HasPrefix(got, "70 ") {
+			s.Errorf("the chain of the stored events is %s, that of those appended %s", got, want)
+		}
 	}
 	n := 0
 	for ev := range s.get("s1").Events().All() {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
-	"github.com/refrain-dev/refrain/internal/seal"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -26,9 +25,8 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 		defer r.openBudget()()
 	}
 	r.prepare()
-	if v := session.ViewBehind(ctx.Session()); v != nil && r.mode.durable {
-		r.mode.seal = seal.FollowLoop(v, r.loop.Address, ctx.InvocationID())
-		defer r.mode.seal.End()
+	if r.mode.durable {
+		_, _ = r.chain() // from now on the view adds each event as it is appended; an error comes again at the stop
 	}
 	if r.place.IsReplay() {
 		r.comparePlans()

@@ -10,7 +10,6 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/budget"
-	"github.com/refrain-dev/refrain/internal/seal"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -42,13 +41,12 @@ type run struct {
 
 // mode has settings that do not change while the loop runs.
 type mode struct {
-	timed         bool            // the loop reads the clock
-	grace         time.Duration   // how long the loop waits for a step or callback that ignores its canceled context
-	durable       bool            // the run writes marks
-	resumed       bool            // the log has an earlier part of the loop
-	tracksResults bool            // the loop reports its result when it ends
-	batchesMarks  bool            // marks are stored with the next event, because the loop continues at once
-	seal          *seal.Following // hash of the loop's events; nil unless the run is durable
+	timed         bool          // the loop reads the clock
+	grace         time.Duration // how long the loop waits for a step or callback that ignores its canceled context
+	durable       bool          // the run writes marks
+	resumed       bool          // the log has an earlier part of the loop
+	tracksResults bool          // the loop reports its result when it ends
+	batchesMarks  bool          // marks are stored with the next event, because the loop continues at once
 }
 
 // steps has the sub-agents as steps, by index in the plan.

@@ -174,9 +174,8 @@ func outputOnly(c *genai.Content) *genai.Content {
 	return again
 }
 
-// seal writes a hash of the loop's events and of the record into the record, which package
-// internal/history/progress/verify checks. The events are those in the log, because a resumed run that is canceled may
-// not have replayed all of them.
+// seal writes a hash of the log of the run up to now and of the record into the record, which package
+// internal/history/progress/verify checks.
 //
 // A loop that replays its record takes the hash from there. A canceled loop does not, because its record may differ
 // from the logged one, which is then one of the hashed events.
@@ -190,47 +189,21 @@ func (r *run) seal(rec *loop.StopRecord, canceled bool) error {
 		rec.Events, rec.Digest = sealed.Events, sealed.Digest
 		return nil
 	}
-	d, err := r.mode.seal.Hash()
-	if err == nil && (d == nil || r.place.LogRemains()) { // events that are not replayed are in the log
-		d, err = r.hashLog()
+	chain, err := r.chain()
+	if err == nil {
+		rec.Events, rec.Digest = int(chain.Events), ""
+		rec.Digest, err = seal.Value(chain, rec)
 	}
-	if err != nil {
-		return err
-	}
-	rec.Events, rec.Digest = d.Len(), ""
-	if err := d.AddValue(rec); err != nil {
-		return err
-	}
-	rec.Digest = d.String()
-	return nil
+	return err
 }
 
-// hashLog returns the hash of the loop's events, which it reads from the log.
-func (r *run) hashLog() (*seal.Hash, error) {
-	evs, gone := r.ctx.Session().Events(), mark.Spans(nil)
-	if v := session.ViewBehind(r.ctx.Session()); v != nil {
-		log := v.Log()
-		evs, gone = log, log.Superseded()
+// chain returns the chain over the log of the run up to now.
+func (r *run) chain() (session.Chain, error) {
+	v := session.ViewBehind(r.ctx.Session())
+	if v == nil {
+		v = session.ViewOf(r.ctx.Session())
 	}
-	from := evs.Len()
-	for from > 0 && !(r.isLoopStart(evs.At(from-1)) && !gone.Has(evs.At(from-1).Seq)) {
-		from--
-	}
-	d := seal.New()
-	for i := from; i < evs.Len(); i++ {
-		if ev := evs.At(i); ev.Address.Under(r.loop.Address) && !gone.Has(ev.Seq) {
-			if err := d.Add(ev); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return d, nil
-}
-
-// isLoopStart reports whether an event is the mark with which the loop's step began.
-func (r *run) isLoopStart(ev *session.Event) bool {
-	return ev.Mark != nil && ev.Mark.Kind == mark.KindStepStarted &&
-		ev.Address == r.loop.Address && ev.InvocationID == r.ctx.InvocationID()
+	return v.Chain(r.ctx.InvocationID())
 }
 
 // mark yields ev with a mark; if ev is nil, it yields a new event. It reports whether the loop continues.

@@ -62,7 +62,8 @@ type runs struct {
 
 	known      map[string]bool // the invocations so far
 	invocation string          // the last of them
-	hash       *seal.Hash      // of the events since its first one
+	hash       *seal.Hash      // of the events since its first one, for ends of older versions
+	chains     *seal.Chains    // of the events before
 }
 
 func (v *runs) add(i int, ev *session.Event, data []byte) {
@@ -135,6 +136,9 @@ func (v *runs) ended(i int, ev *session.Event) RunSeal {
 
 // differs says what does not agree with the seal of the i-th event, an end.
 func (v *runs) differs(i int, ev *session.Event, end mark.RunEnded) string {
+	if seal.IsChained(end.Seal) {
+		return v.chainDiffers(i, ev, end)
+	}
 	if !v.mixed && v.invocation == ev.InvocationID { // what a seal covers goes by the numbers
 		if made, err := v.hash.Ended(ev); err == nil && made == end.Seal {
 			return ""
@@ -146,7 +150,31 @@ func (v *runs) differs(i int, ev *session.Event, end mark.RunEnded) string {
 		return err.Error()
 	case made == end.Seal:
 		return ""
-	case n != end.Events || ev.Seq != end.Last+1:
+	}
+	return otherEvents(n, ev, end)
+}
+
+// chainDiffers does what differs does, for a chained seal.
+func (v *runs) chainDiffers(i int, ev *session.Event, end mark.RunEnded) string {
+	chain, ok := v.chains.At(ev.InvocationID, seal.All)
+	if !ok {
+		var err error
+		if chain, _, err = seal.ChainOf(counting(v.events, i, nil), ev.InvocationID, seal.All); err != nil {
+			return err.Error()
+		}
+	}
+	switch made, err := seal.EndOf(chain, ev); {
+	case err != nil:
+		return err.Error()
+	case made == end.Seal:
+		return ""
+	}
+	return otherEvents(chain.Events, ev, end)
+}
+
+// otherEvents says why a seal does not match the n events before an end.
+func otherEvents(n int64, ev *session.Event, end mark.RunEnded) string {
+	if n != end.Events || ev.Seq != end.Last+1 {
 		return fmt.Sprintf("the log has %d events of it up to its end, which is event %d; its seal is over %d, up to "+
 			"event %d", n, ev.Seq, end.Events, end.Last)
 	}

@@ -26,11 +26,17 @@ func endedLog(t *testing.T) []*session.Event {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return endedLogOf(t, speak)
+}
+
+// endedLogOf is the log of two runs of an agent in one session.
+func endedLogOf(t *testing.T, root agent.Agent) []*session.Event {
+	t.Helper()
 	store := session.InMemoryService()
 	sup, err := supervisor.New(supervisor.Config{
 		Service: store, AppName: "a", UserID: "u",
 		Build: func(context.Context, mark.RunStarted) (*supervisor.Program, error) {
-			return &supervisor.Program{Agent: speak}, nil
+			return &supervisor.Program{Agent: root}, nil
 		},
 	})
 	if err != nil {

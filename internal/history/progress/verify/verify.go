@@ -9,9 +9,9 @@
 package verify
 
 import (
-	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/refrain-dev/refrain/internal/seal"
 	"github.com/refrain-dev/refrain/session"
@@ -25,7 +25,8 @@ type Log struct {
 	n      int        // how many events were added
 	gone   mark.Spans // superseded by them
 	loops  []LoopSeal
-	open   seal.Open
+	chains seal.Chains
+	open   seal.Open // for stop records of older versions
 	runs   runs
 	state  state
 }
@@ -33,7 +34,9 @@ type Log struct {
 // New returns a Log to which no event was added. events yields the whole log of one session, oldest first and with all
 // texts, whenever it is ranged.
 func New(events iter.Seq[*session.Event]) *Log {
-	return &Log{events: events, runs: runs{events: events, known: make(map[string]bool)}}
+	l := &Log{events: events, runs: runs{events: events, known: make(map[string]bool)}}
+	l.runs.chains = &l.chains
+	return l
 }
 
 // Of returns the Log of all events.
@@ -59,6 +62,7 @@ func (l *Log) Add(ev *session.Event, data []byte) {
 		l.open.Add(ev, data)
 	}
 	l.runs.add(l.n, ev, data)
+	l.chains.Add(ev, data)
 	l.state.add(ev)
 	l.n++
 }
@@ -89,8 +93,15 @@ func (l *Log) stopped(ev *session.Event) LoopSeal {
 		return one
 	}
 	one.Reason, one.Digest = record.Reason, record.Digest
-	if made, ok := l.open.Loop(ev); !ok || made != record.Digest || record.Digest == "" {
-		one.Problem = record.problem(counting(l.events, l.n, l.gone), ev)
+	switch {
+	case seal.IsChained(record.Digest):
+		if made, ok := l.chains.Stop(ev, record.Events); !ok || made != record.Digest {
+			one.Problem = record.chainProblem(counting(l.events, l.n, nil), ev)
+		}
+	default:
+		if made, ok := l.open.Loop(ev); !ok || made != record.Digest || record.Digest == "" {
+			one.Problem = record.problem(counting(l.events, l.n, l.gone), ev)
+		}
 	}
 	return one
 }
@@ -110,7 +121,7 @@ func counting(events iter.Seq[*session.Event], n int, gone mark.Spans) iter.Seq[
 // stopRecord is the part of a loop's stop record that a seal needs.
 type stopRecord struct {
 	Reason, Digest string
-	Events         *json.Number
+	Events         int64
 }
 
 // problem returns the difference between a stop record and its events; empty if there is none.
@@ -123,8 +134,29 @@ func (r *stopRecord) problem(before iter.Seq[*session.Event], stop *session.Even
 		return err.Error()
 	case made == r.Digest:
 		return ""
-	case r.Events != nil && r.Events.String() != fmt.Sprint(n):
-		return fmt.Sprintf("the log has %d events of the loop, the record was made from %s", n, r.Events)
+	case r.Events != 0 && r.Events != int64(n):
+		return fmt.Sprintf("the log has %d events of the loop, the record was made from %d", n, r.Events)
 	}
 	return "an event of the loop, or its stop record, was changed"
+}
+
+// chainProblem returns the difference between a stop record with a chained seal and the events before it; empty if there is
+// none.
+func (r *stopRecord) chainProblem(before iter.Seq[*session.Event], stop *session.Event) string {
+	chain, later, err := seal.ChainOf(before, stop.InvocationID, r.Events)
+	if err != nil {
+		return err.Error()
+	}
+	made, err := seal.StopOf(chain, stop)
+	switch {
+	case err != nil:
+		return err.Error()
+	case chain.Events < r.Events:
+		return fmt.Sprintf("the log has %d events of the run up to the record, which was made from %d", chain.Events, r.Events)
+	case made != r.Digest:
+		return "an event of the run up to the stop record, or the record itself, was changed"
+	case slices.ContainsFunc(later, func(a session.Address) bool { return a.Under(stop.Address) }):
+		return "an event of the loop was added before its stop record"
+	}
+	return ""
 }

@@ -116,11 +116,15 @@ func TestVerifyNoticesChanges(t *testing.T) {
 		{"an event is gone", func(evs []*session.Event) []*session.Event {
 			i := indexOf(evs, says)
 			return append(evs[:i:i], evs[i+1:]...)
-		}, "the record was made from"},
+		}, "which was made from"},
 		{"an event is new", func(evs []*session.Event) []*session.Event {
 			i := indexOf(evs, says)
 			return append(evs[:i+1:i+1], evs[i:]...)
-		}, "the record was made from"},
+		}, "was changed"},
+		{"an event is new before the record", func(evs []*session.Event) []*session.Event {
+			i := indexOf(evs, stops)
+			return append(evs[:i:i], evs[i-1:]...)
+		}, "was added"},
 		{"the record", func(evs []*session.Event) []*session.Event {
 			ev := evs[indexOf(evs, stops)]
 			ev.Mark.Data = json.RawMessage(strings.Replace(string(ev.Mark.Data), "max_iterations", "exit_loop", 1))
@@ -145,8 +149,8 @@ func TestVerifyNoticesChanges(t *testing.T) {
 					bad = append(bad, string(s.Loop)+": "+s.Problem)
 				}
 			}
-			if len(bad) != 2 || !strings.Contains(bad[0], tt.want) { // the inner loop, and the outer one
-				t.Errorf("problems: %q, want two with %q", bad, tt.want)
+			if len(bad) != 3 || !strings.Contains(bad[0], tt.want) { // the inner loop, the one after it, and the outer one
+				t.Errorf("problems: %q, want three, the first with %q", bad, tt.want)
 			}
 		})
 	}
