@@ -116,9 +116,9 @@ type StopRecord struct {
 	ScoreNote string `json:"score_note,omitzero"`
 	// FinalizerFailure says how the finalizer failed; "" if it did not fail.
 	FinalizerFailure string `json:"finalizer_failure,omitzero"`
-	// Events and Digest are the seal of the loop's log: the number of events before the
-	// record, and a hash over them and the record; see package seal. A driver that keeps
-	// a log sets them.
+	// Events and Digest are the seal of the log: the number of events of the run before the
+	// record, and a hash over them and the record; see package seal. In logs of older versions
+	// they cover only the events of the loop. A driver that keeps a log sets them.
 	Events int    `json:"events,omitzero"`
 	Digest string `json:"digest,omitzero"`
 }

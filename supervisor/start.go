@@ -152,7 +152,7 @@ func (s *Supervisor) startNew(ctx context.Context, id string, req *Request, driv
 	case !drive:
 		r.quit()
 	case first.tree != nil:
-		_, _ = session.ViewOf(made.Session).Chain(r.run.ID) // the view adds each event to the chain as it is appended
+		_, _ = session.ViewOf(made.Session).Chain(r.run.ID) // from now on the view adds each event as it is appended
 		go r.drive(prog, &first)
 	default:
 		prog.close()

@@ -12,7 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Hash is a hash over events, in their order. It covers everything that a store keeps of an event, so
+// Hash is a hash over events, in their order, as seals of older versions and exports have it. It covers everything that a store keeps of an event, so
 // changing, adding or removing an event gives another hash. It does not depend on the store: an event has
 // the same hash after it is read back.
 type Hash struct {

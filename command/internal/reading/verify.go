@@ -31,9 +31,10 @@ func NewVerify(e *term.Env) *cobra.Command {
 		Long: `Check that the log of a run was not changed, in a store or in a file that refrain export
 or refrain run --record has written.
 
-Every loop ends with a stop record, which holds a hash of the loop's events; every run
-ends with a hash of the whole run, from the definition and the inputs to its end.
-verify computes the hashes again and compares them. After the end of a run, only events
+The events of a run form a chain of hashes, from the definition and the inputs on. Every
+loop ends with a stop record, and every run with its end; both hold the hash of the
+chain up to there. verify computes the hashes again and compares them. The change is
+before the first one that does not match, and after the last one that matches. After the end of a run, only events
 that continue the run or begin another run are allowed. In a store, verify also rebuilds
 the state from the events. The last line of a file of refrain export has a hash of the
 whole file; with --audit each line has a hash, so verify can name the first changed event.

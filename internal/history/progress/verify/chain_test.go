@@ -4,6 +4,7 @@ package verify_test
 
 import (
 	"fmt"
+	"iter"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -75,7 +76,7 @@ func TestChainNoticesEveryChange(t *testing.T) {
 			t.Fatal(err)
 		}
 		canonical, flips := slices.Clone(data), 0
-		for b := i % 11; b < len(data); b += 11 {
+		for b := i % 29; b < len(data); b += 29 {
 			data[b] ^= 1
 			changed := new(session.Event)
 			if changed.Decode(data) == nil {
@@ -154,5 +155,43 @@ func TestChainOfEventsThatTheConsumerChanges(t *testing.T) {
 	log := slices.Collect(session.ViewOf(got.Session).Log().All())
 	if at := problems(log); at != nil || len(verify.Of(slices.Values(log)).Loops()) != 1 {
 		t.Errorf("the seals of events %d do not match", at)
+	}
+}
+
+// G9: a run that is resumed after another run of its session has the events of both in its chain.
+func TestChainOfARunThatIsResumedAfterAnother(t *testing.T) {
+	svc := session.InMemoryService()
+	r, err := runner.New(runner.Config{AppName: "a", Agent: nested(t, "loop"), SessionService: svc, AutoCreateSession: true, Durable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := ""
+	for _, events := range []func() iter.Seq2[*session.Event, error]{
+		func() iter.Seq2[*session.Event, error] {
+			return r.Run(t.Context(), "u", "s", genai.NewContentFromText("go", genai.RoleUser), agent.RunConfig{})
+		},
+		func() iter.Seq2[*session.Event, error] {
+			return r.Run(t.Context(), "u", "s", genai.NewContentFromText("again", genai.RoleUser), agent.RunConfig{})
+		},
+		func() iter.Seq2[*session.Event, error] { return r.Resume(t.Context(), "u", "s", id, agent.RunConfig{}) },
+	} {
+		for ev, err := range events() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if id == "" && ev.Text() == "good" {
+				id = ev.InvocationID
+				break
+			}
+		}
+	}
+	got, err := svc.Get(t.Context(), &session.GetRequest{AppName: "a", UserID: "u", SessionID: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slices.Collect(session.ViewOf(got.Session).Log().All())
+	loops := verify.Of(slices.Values(log)).Loops()
+	if at := problems(log); at != nil || len(loops) != 2 || log[loops[1].Seq-1].InvocationID != id {
+		t.Errorf("the seals of events %d do not match: %+v", at, loops)
 	}
 }
