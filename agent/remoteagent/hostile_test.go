@@ -332,16 +332,17 @@ func FuzzAnswer(f *testing.F) {
 	} {
 		f.Add(s)
 	}
-	r := serve(f, kinds[0], nil)
+	// Each kind has a server of its own: an abandoned request can still read the card.
+	streaming, waiting := serve(f, kinds[0], nil), serve(f, kinds[0], nil)
+	streaming.card.Capabilities.Streaming, waiting.card.Capabilities.Streaming = true, false
 	f.Fuzz(func(t *testing.T, result string) {
 		if strings.Contains(result, "WORKING") || strings.Contains(result, "SUBMITTED") || strings.ContainsAny(result, "\r\n") {
 			return // it would be asked for again and again
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
-		for _, streams := range []bool{true, false} {
-			r.card.Capabilities.Streaming = streams
-			script(r, streams, func(method string) []string {
+		for _, r := range []*remote{streaming, waiting} {
+			script(r, r == streaming, func(method string) []string {
 				if method != "SendMessage" && method != "SendStreamingMessage" {
 					return []string{`"error":{"code":-32001,"message":"no such task"}`}
 				}
