@@ -117,7 +117,7 @@ type crashed struct {
 
 var crashTimes = cmp.Options{
 	cmp.AllowUnexported(crashed{}),
-	cmpopts.IgnoreFields(loop.StopRecord{}, "Elapsed", "Digest", "StateSize"),
+	cmpopts.IgnoreFields(loop.StopRecord{}, "Elapsed", "Events", "Digest", "StateSize"),
 	cmpopts.IgnoreFields(loop.IterationRecord{}, "StateSize"),
 	cmpopts.IgnoreSliceElements(func(c loop.ConditionRecord) bool { return c.Name == "timeout" }), // how long it took
 }
