@@ -5,6 +5,7 @@ package notify
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -243,11 +244,6 @@ func (n *Notice) message() (channel.Message, error) {
 	if n.Link == "" {
 		lines = append(lines, n.Next)
 	}
-	text := ""
-	for _, line := range lines {
-		if line != "" {
-			text += line + "\n"
-		}
-	}
-	return channel.Message{ID: n.ID, Title: brief.Line(title, 200), Text: strings.TrimSpace(text), Link: n.Link, Record: record}, err
+	lines = slices.DeleteFunc(lines, func(line string) bool { return line == "" })
+	return channel.Message{ID: n.ID, Title: brief.Line(title, 200), Text: strings.TrimSpace(strings.Join(lines, "\n")), Link: n.Link, Record: record}, err
 }

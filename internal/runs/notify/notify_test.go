@@ -302,7 +302,7 @@ func TestNoticeDelaysNothing(t *testing.T) {
 // childStore names the store of a process that TestKilledNoticesArrive kills.
 const childStore, childHook = "REFRAIN_TEST_NOTIFY_STORE", "REFRAIN_TEST_NOTIFY_HOOK"
 
-// A process that is killed again and again loses no notice, and sends at most the one under way twice.
+// A process that is killed again and again loses no notice. A kill repeats at most one notice: the one under way.
 func TestKilledNoticesArrive(t *testing.T) {
 	if path := os.Getenv(childStore); path != "" {
 		startRuns(t, path)
@@ -361,25 +361,23 @@ func TestKilledNoticesArrive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended, twice := make(map[string]int), 0
+	ended, repeats := make(map[string]int), 0
 	for _, n := range in.all {
 		if n.Event == definition.NotifyLimit {
 			ended[n.Run] = in.times[n.ID]
 		}
 	}
-	for id, n := range in.times {
-		if twice += n - 1; n > 2 {
-			t.Errorf("%s was sent %d times", id, n)
-		}
+	for _, n := range in.times {
+		repeats += n - 1
 	}
 	for _, one := range all.Sessions {
 		if ended[one.ID()] == 0 {
 			t.Errorf("nobody knows that %s has ended", one.ID())
 		}
 	}
-	t.Logf("%d kills, %d runs, %d notices, %d sent twice", kills, len(all.Sessions), len(in.times), twice)
-	if twice > kills || len(all.Sessions) < kills {
-		t.Errorf("%d of %d runs, %d sent twice", len(all.Sessions), kills, twice)
+	t.Logf("%d kills, %d runs, %d notices, %d sent again", kills, len(all.Sessions), len(in.times), repeats)
+	if repeats > kills || len(all.Sessions) < kills {
+		t.Errorf("%d of %d runs, %d notices sent again", len(all.Sessions), kills, repeats)
 	}
 }
 
