@@ -351,6 +351,6 @@ func (c *checker) exitWhen(a *Agent) {
 		if wrong, ok := errors.AsType[*fielderror.Error](e); ok {
 			msg = wrong.Text(inFile)
 		}
-		c.report(a.at("exit_when"), CodeExpr, "exit_when: %s", msg).err = e
+		c.report(a.at("exit_when"), CodeExpr, "%s: %s", "exit_when", msg).err = e
 	}
 }
