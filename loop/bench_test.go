@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -67,6 +68,7 @@ const typical = "state.score >= 1000000.0 && state.failed == 0"
 
 // What a decision costs does not depend on how many there were.
 func TestNextAndAddAllocateTheSameAfterManyIterations(t *testing.T) {
+	longtest.WithoutRace(t) // with the race detector sync.Pool forgets at random
 	for name, when := range map[string]loop.Condition{
 		"typical":    {Expr: typical},
 		"comparison": {Expr: "state.score >= 1000000.0"},

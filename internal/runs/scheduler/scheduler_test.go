@@ -196,6 +196,9 @@ func TestAServerThatWasDownStartsTheNewestMissedTime(t *testing.T) {
 	p.look(second, third)
 	p.want(second, "hourly@20261130T140000Z")
 
+	if _, err := second.runs.Supervisor.Wait(t.Context(), "hourly@20261130T140000Z"); err != nil { // else the next time is skipped
+		t.Fatal(err)
+	}
 	p.set("2026-11-30T14:40:00Z") // another rule begins now
 	p.write("schedules.yaml", "schedules:\n  - {name: hourly, definition: quick, cron: '20 * * * *', catch_up: 2h}\n")
 	p.look(second)
