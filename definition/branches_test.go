@@ -6,6 +6,7 @@ package definition_test
 
 import (
 	"errors"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -98,7 +99,8 @@ func diesAnywhere(t *testing.T, text, want string) {
 	if result != want || tree == nil {
 		t.Fatalf("the run hands back %q, want %q; tree %v", result, want, tree)
 	}
-	for cut := 1; ; cut += longtest.N(23, 1) {
+	step := longtest.N(23, 4)
+	for cut := 1 + rand.IntN(step); ; cut += step {
 		ended, gotResult, gotTree := live(cut)
 		if ended {
 			break

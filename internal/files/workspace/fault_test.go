@@ -103,7 +103,7 @@ func TestKilledAtEachCommandOfGit(t *testing.T) {
 			from := repository(t)
 			content := make(map[workspace.Hash]map[string]string)
 			var last workspace.Hash
-			for n := 1 + rand.IntN(longtest.N(9, 1)); n <= 45; n += longtest.N(9, 1) {
+			for n := 1 + rand.IntN(longtest.N(9, 3)); n <= 45; n += longtest.N(9, 3) {
 				cmd := exec.Command(os.Args[0], "-test.run=^TestKilledChild$")
 				cmd.Env = append(os.Environ(), "KILLED_FROM="+from, "KILLED_HASH="+string(last))
 				at(n)

@@ -152,7 +152,7 @@ func TestSplitIsKilled(t *testing.T) {
 	t.Setenv("SPLIT_TREE", string(h))
 	t.Setenv("SPLIT_COMMITS", string(commit))
 	split := func() error { return exec.Command(os.Args[0], "-test.run=^TestSplittingChild$").Run() }
-	step := longtest.N(60, 3)
+	step := longtest.N(60, 20)
 	var want []string
 	for n := 1 + rand.IntN(step); ; n += step {
 		at(n)
