@@ -5,7 +5,9 @@
 package command
 
 import (
+	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -95,6 +97,8 @@ echo '{"type":"system","subtype":"init","session_id":"s1","model":"scripted"}'
 echo '{"type":"result","subtype":"success","is_error":false,"num_turns":1,"result":"I am a script. All tests pass.","stop_reason":"end_turn","session_id":"s1","total_cost_usd":0.1,"usage":{"input_tokens":3,"output_tokens":3}}'
 `
 
+var allExercises = flag.Bool("exercises", false, "play all sixty exercises; the long form draws twenty, the short form ten")
+
 // K7: no exercise ends as completed unless its program is right, whatever the scripted agent does. doc/coding.md has the table. The short form
 // plays each exercise once.
 func TestExercises(t *testing.T) {
@@ -102,7 +106,11 @@ func TestExercises(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
 	}
-	n := 0
+	every := longtest.N(len(behaviors), 3)
+	if *allExercises {
+		every = 1
+	}
+	n := rand.IntN(every)
 	for _, l := range []language{python, golang} {
 		exercises := pythonExercises
 		if l.program == "go" {
@@ -115,7 +123,7 @@ func TestExercises(t *testing.T) {
 		for _, x := range exercises {
 			n++
 			for i, b := range behaviors {
-				if !longtest.On() && i != n%len(behaviors) {
+				if (i+n)%every != 0 {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/%s/%s", l.program, x.name, b.name), func(t *testing.T) { play(t, l, x, b) })
