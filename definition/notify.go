@@ -47,7 +47,8 @@ func ParseNotify(texts []string) (Notify, error) {
 		}
 		for event := range strings.SplitSeq(events, ",") {
 			if !slices.Contains(notifyEvents, NotifyEvent(event)) {
-				return nil, fmt.Errorf("%s: there is no event %q; the events are %s", name, event, strings.Join(wordsOf(notifyEvents), ", "))
+				return nil, fmt.Errorf("%s: behind = is a word that is no event; the events are %s; an address stands in the variable, and not here",
+					name, strings.Join(wordsOf(notifyEvents), ", "))
 			}
 			n[name] = append(n[name], NotifyEvent(event))
 		}

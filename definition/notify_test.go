@@ -39,7 +39,7 @@ func TestNotify(t *testing.T) {
 	if n, err := definition.ParseNotify([]string{"A", "B=asks,limited"}); err != nil || n.String() != "A of ended, stopped_by_limit, failed, asks; B of asks, limited" {
 		t.Errorf("got %s, %v", n, err)
 	}
-	for _, text := range []string{"https://x.example/SECRET", "A=asked", "A="} {
+	for _, text := range []string{"https://x.example/SECRET", "A=asked", "A=", "A=https://x.example/SECRET", "A=failed,SECRET"} {
 		if _, err := definition.ParseNotify([]string{text}); err == nil || strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("%s: error %v", text, err)
 		}

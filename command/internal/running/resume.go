@@ -111,6 +111,9 @@ func (f *resumeFlags) check(fl *pflag.FlagSet) error {
 	if fl.Changed("add-iterations") && f.add < 1 {
 		return errors.New("--add-iterations 0: give at least 1")
 	}
+	if fl.Changed("temporal") && fl.Changed("notify") {
+		return errors.New("--notify and --temporal: a worker drives the run, and not this process, which notifies nobody")
+	}
 	if !slices.Contains([]string{"", "read", "edit", "all"}, f.permissions) {
 		return fmt.Errorf("--permissions %s: give read, edit or all", f.permissions)
 	}
@@ -143,6 +146,9 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 		fmt.Fprintf(e.Stderr, "run %s comes from elsewhere. It works in %s, and starts:\n%s", id, brief.Clean(p.Root), startsOf(def))
 	}
 	if run != nil && (f.On || clusters.InCluster(run)) {
+		if len(to) > 0 {
+			return term.UsageError(fmt.Errorf("--notify: workers of a cluster drive run %s, and not this process, which notifies nobody", id))
+		}
 		return f.inCluster(ctx, e, s, id, run, opts)
 	}
 	if err := p.Here(id); err != nil { // the agents use paths relative to this folder

@@ -125,14 +125,15 @@ func (n *Notifier) sendAll(id, name string, r *receiver, all []*Notice) bool {
 		if err == nil && !mine {
 			return false // another process sends it
 		}
-		done := one.seq
+		done := int64(0) // without a claim it was not sent
 		if err == nil {
-			if err = n.send(name, one); err != nil && time.Since(one.at) < keepTime {
-				done = 0
+			if err = n.send(name, one); err == nil || time.Since(one.at) >= keepTime {
+				done = one.seq
 			}
-		}
-		if lost := n.release(id, name, done); lost != nil {
-			err = errors.Join(err, lost)
+			if lost := n.release(id, name, done); lost != nil {
+				n.cfg.Report(fmt.Errorf("notification %s to %s may be sent once more, because the store did not take its end: %s",
+					one.ID, name, credential.Masked(lost.Error())))
+			}
 		}
 		switch {
 		case err == nil:
@@ -167,8 +168,12 @@ func (n *Notifier) release(id, name string, done int64) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(n.ctx), storeTime) // the notice was sent even if the time is over
 	defer cancel()
 	return n.records.Change(ctx, id, func(o *outbox) error {
-		if r := o.Receivers[name]; r != nil {
-			r.Done, r.Claim, r.Since = max(r.Done, done), "", time.Time{}
+		r := o.Receivers[name]
+		if r == nil {
+			return record.ErrSame
+		}
+		if r.Done = max(r.Done, done); r.Claim == n.cfg.Owner { // a claim that has expired may belong to another process now
+			r.Claim, r.Since = "", time.Time{}
 		}
 		return nil
 	})

@@ -8,8 +8,11 @@
 //
 // The log of a run says what people are notified of: each notice belongs to one event of the log, whose number is part of the
 // notice's ID. Beside the run an [outbox] says, for each receiver, up to which event everything was delivered. The outbox exists
-// before the run goes on, so no event is forgotten: a process that is killed leaves at most one notice in delivery for each
-// receiver, which the next process sends again with the same ID. Nothing here can fail a run or make it wait.
+// before the run goes on, so no event is forgotten. A process that is killed leaves at most one notice of each run in delivery
+// for each receiver, which the next process sends again with the same ID. So a service takes a notice at most once more for each time
+// that a process is killed during its delivery. The same holds for a process that stands still for longer than a claim, for an answer
+// that is lost, and for a store that does not take the end of a delivery. Nothing here can fail a run. The store has 10 seconds for an
+// outbox, and the run waits for nothing else.
 package notify
 
 import (

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +28,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/runs/notify"
 	"github.com/refrain-dev/refrain/internal/runs/program"
+	"github.com/refrain-dev/refrain/internal/runs/record"
 	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/sqlite"
@@ -60,10 +63,11 @@ type inbox struct {
 	status int
 	times  map[string]int // by ID
 	all    []notify.Notice
+	paths  map[string][]string // by ID, where it has arrived
 }
 
 func newInbox(t *testing.T) *inbox {
-	in := &inbox{arrived: make(chan string, 10_000), status: http.StatusOK, times: make(map[string]int)}
+	in := &inbox{arrived: make(chan string, 10_000), status: http.StatusOK, times: make(map[string]int), paths: make(map[string][]string)}
 	in.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var n notify.Notice
 		text, _ := io.ReadAll(r.Body)
@@ -75,6 +79,7 @@ func newInbox(t *testing.T) *inbox {
 		if in.status == http.StatusOK {
 			in.times[n.ID]++
 			in.all = append(in.all, n)
+			in.paths[n.ID] = append(in.paths[n.ID], r.URL.Path)
 		}
 		in.mu.Unlock()
 		in.arrived <- n.ID
@@ -299,21 +304,113 @@ func TestNoticeDelaysNothing(t *testing.T) {
 	}
 }
 
+// A notice that could not be claimed was not sent, and stays.
+func TestNoticeWithoutClaimIsKept(t *testing.T) {
+	in := newInbox(t)
+	in.answer(http.StatusForbidden)
+	store := session.InMemoryService()
+	p := newPlace(t, store, in.URL, notify.Config{})
+	p.do(t, strings.ReplaceAll(scored, "new_best, ", ""), "r_1")
+	p.close(t)
+	in.answer(http.StatusOK)
+	reported := make(chan error, 1)
+	refused := notify.New(notify.Config{Service: noClaims{store}, AppName: "refrain", UserID: "user", Getenv: func(string) string { return in.URL },
+		Report: func(err error) { reported <- err }})
+	refused.Later()
+	err := <-reported
+	refused.Close(t.Context())
+	if !strings.Contains(err.Error(), "is kept") || p.left(t) != 1 || len(in.times) != 0 {
+		t.Errorf("%d outboxes, sent: %v; reported: %v", p.left(t), in.times, err)
+	}
+	next := newPlace(t, store, in.URL, notify.Config{})
+	next.notifier.Later()
+	<-in.arrived
+	if reports := next.close(t); reports != "" || next.left(t) != 0 || len(in.times) != 1 {
+		t.Errorf("%d outboxes, sent: %v; reports: %s", next.left(t), in.times, reports)
+	}
+}
+
+// noClaims is a store that takes no claim.
+type noClaims struct{ session.Service }
+
+func (s noClaims) AppendEvent(ctx context.Context, to session.Session, ev *session.Event) error {
+	if text, _ := ev.Actions.StateDelta["notify"].(string); strings.Contains(text, `"claim"`) {
+		return errors.New("the disk is full")
+	}
+	return s.Service.AppendEvent(ctx, to, ev)
+}
+
+// The end of a delivery that took too long leaves the claim of the process that has taken over.
+func TestClaimOfAnotherProcessStays(t *testing.T) {
+	store := session.InMemoryService()
+	in := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		err := outboxes(store).Change(t.Context(), "r_1", func(o *outbox) error {
+			o.Receivers["HOOK"]["claim"] = "process 2"
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}))
+	defer in.Close()
+	p := newPlace(t, store, in.URL, notify.Config{})
+	p.do(t, asking, "r_1")
+	p.close(t)
+	o, _, err := outboxes(store).Read(t.Context(), "r_1")
+	if err != nil || o.Receivers["HOOK"]["claim"] != "process 2" || o.Receivers["HOOK"]["done"] == 0.0 {
+		t.Errorf("got %v, %v", o, err)
+	}
+}
+
+// outbox is an outbox as it is stored.
+type outbox struct {
+	Receivers map[string]map[string]any `json:"receivers"`
+}
+
+func outboxes(store session.Service) record.Records[outbox] {
+	return record.Records[outbox]{Service: store, AppName: "refrain-notify", UserID: "user", Key: "notify"}
+}
+
+// claimed returns the runs of which a process has left a notice in delivery.
+func claimed(t *testing.T, path string, pid int) map[string]bool {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), path, sqlite.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	all, err := outboxes(store).All(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := make(map[string]bool)
+	for id, o := range all {
+		for _, r := range o.Receivers {
+			if by, _ := r["claim"].(string); strings.HasPrefix(by, fmt.Sprintf("refrain %d on ", pid)) {
+				runs[id] = true
+			}
+		}
+	}
+	return runs
+}
+
 // childStore names the store of a process that TestKilledNoticesArrive kills.
 const childStore, childHook = "REFRAIN_TEST_NOTIFY_STORE", "REFRAIN_TEST_NOTIFY_HOOK"
 
-// A process that is killed again and again loses no notice. A kill repeats at most one notice: the one under way.
+// Processes that are killed again and again lose no notice. A process sends a notice once, and a later process sends it again only if
+// an earlier one was killed during its delivery. Each process has an address of its own, so the test knows who has sent what.
 func TestKilledNoticesArrive(t *testing.T) {
 	if path := os.Getenv(childStore); path != "" {
 		startRuns(t, path)
 		return
 	}
 	longtest.WithoutRace(t)
-	in, kills := newInbox(t), longtest.N(4, 100)
+	in, kills := newInbox(t), longtest.N(4, 60)
+	hit := make(map[string]map[string]bool) // by the path of a process that was killed, the runs of the notices in delivery
 	path := filepath.Join(t.TempDir(), "runs.db")
 	for i := range kills {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestKilledNoticesArrive$")
-		cmd.Env = append(os.Environ(), childStore+"="+path, childHook+"="+in.URL)
+		cmd.Env = append(os.Environ(), childStore+"="+path, childHook+"="+in.URL+"/"+strconv.Itoa(i))
 		out, err := cmd.StdoutPipe()
 		if err == nil {
 			err = cmd.Start()
@@ -330,13 +427,14 @@ func TestKilledNoticesArrive(t *testing.T) {
 		time.Sleep(time.Duration(i*7%40) * time.Millisecond)
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
+		hit["/"+strconv.Itoa(i)] = claimed(t, path, cmd.Process.Pid)
 	}
 	store, err := sqlite.Open(t.Context(), path, sqlite.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	p := newPlace(t, store, in.URL, notify.Config{})
+	p := newPlace(t, store, in.URL+"/last", notify.Config{})
 	runs, err := p.sup.Recover(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -366,18 +464,29 @@ func TestKilledNoticesArrive(t *testing.T) {
 		if n.Event == definition.NotifyLimit {
 			ended[n.Run] = in.times[n.ID]
 		}
-	}
-	for _, n := range in.times {
-		repeats += n - 1
+		paths := in.paths[n.ID]
+		delete(in.paths, n.ID) // it is checked once
+		kills := 0
+		for i, path := range paths {
+			if slices.Contains(paths[:i], path) {
+				t.Errorf("%s was sent twice by %s", n.ID, path)
+			}
+			if hit[path][n.Run] {
+				kills++
+			}
+		}
+		if repeats += max(len(paths)-1, 0); len(paths) > 1+kills {
+			t.Errorf("%s was sent %d times, by %s, and %d of them were killed during its delivery", n.ID, len(paths), paths, kills)
+		}
 	}
 	for _, one := range all.Sessions {
 		if ended[one.ID()] == 0 {
 			t.Errorf("nobody knows that %s has ended", one.ID())
 		}
 	}
-	t.Logf("%d kills, %d runs, %d notices, %d sent again", kills, len(all.Sessions), len(in.times), repeats)
-	if repeats > kills || len(all.Sessions) < kills {
-		t.Errorf("%d of %d runs, %d notices sent again", len(all.Sessions), kills, repeats)
+	t.Logf("%d kills, %d runs, %d notices, %d repeats", kills, len(all.Sessions), len(in.times), repeats)
+	if len(all.Sessions) < kills {
+		t.Errorf("%d runs began, want at least %d", len(all.Sessions), kills)
 	}
 }
 

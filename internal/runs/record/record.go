@@ -14,7 +14,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"time"
 
+	"github.com/refrain-dev/refrain/internal/values/sleep"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -26,6 +29,9 @@ type Records[T any] struct {
 	// Key is the state key of a value. It is also the invocation ID of the events that change it.
 	Key string
 }
+
+// mostTries is how often Change tries, with waits that add up to about 5 seconds.
+const mostTries = 100
 
 // ErrSame is the result of a function for [Records.Change] that has changed nothing.
 var ErrSame = errors.New("nothing has changed")
@@ -58,10 +64,14 @@ func (r Records[T]) decode(s session.Session, v *T) error {
 }
 
 // Change reads the value of a run, calls the function change on it and stores the result. If another process has changed the
-// value meanwhile, it starts again with the new value. It stores nothing if the function returns [ErrSame], and returns other
-// errors of the function.
+// value meanwhile, it starts again with the new value, up to 100 times; the error then matches session.ErrConflict or
+// session.ErrExists. It stores nothing if the function returns [ErrSame], and returns other errors of the function.
 func (r Records[T]) Change(ctx context.Context, id string, change func(*T) error) error {
-	for {
+	var conflict error
+	for try := range mostTries {
+		if err := sleep.For(ctx, time.Duration(try)*time.Millisecond); err != nil {
+			return err
+		}
 		stored, v, err := r.read(ctx, id)
 		if err != nil {
 			return err
@@ -83,10 +93,11 @@ func (r Records[T]) Change(ctx context.Context, id string, change func(*T) error
 			err = r.Service.AppendEvent(ctx, stored, &session.Event{InvocationID: r.Key, Author: "user",
 				Actions: session.EventActions{StateDelta: state}})
 		}
-		if !errors.Is(err, session.ErrConflict) && !errors.Is(err, session.ErrExists) {
+		if conflict = err; !errors.Is(err, session.ErrConflict) && !errors.Is(err, session.ErrExists) {
 			return err
 		}
 	}
+	return fmt.Errorf("the record of run %s was changed by others during %d attempts: %w", id, mostTries, conflict)
 }
 
 // All returns the values by the IDs of their runs. It leaves out values that cannot be decoded.

@@ -57,6 +57,7 @@ func Parse(address string) (*Channel, error) {
 		if err := c.shoutrrr(scheme); err != nil {
 			return nil, err
 		}
+		c.secrets.Address(u) // a service may repeat the translated address
 	}
 	if u.Host == "" {
 		return nil, errors.New("its address has no host")

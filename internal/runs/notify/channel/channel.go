@@ -144,19 +144,35 @@ func (c *Channel) sign(h http.Header, id string, body []byte) error {
 	return err
 }
 
-// body returns the JSON that a service wants. Text of agents is in it, so each body makes sure that the text mentions nobody
-// and is not formatted.
+// Text of agents mentions nobody: no service reads the name behind a character of no width. Mattermost also reads the mentions of
+// Slack, such as <!channel>.
+var (
+	unmentioned = strings.NewReplacer("@", "@\u200b", "<", "<\u200b")
+	escaped     = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;") // of Slack
+	unformatted = strings.NewReplacer("@", "@\u200b", "<", "<\u200b", `\`, `\\`, "*", `\*`, "_", `\_`, "`", "\\`", "~", `\~`, "|", `\|`,
+		"[", `\[`, "]", `\]`, "#", `\#`, ">", `\>`) // of Markdown
+)
+
+// with returns the message with the characters of its title and text replaced.
+func (m Message) with(r *strings.Replacer) *Message {
+	m.Title, m.Text = r.Replace(m.Title), r.Replace(m.Text)
+	return &m
+}
+
+// body returns the JSON that a service wants. Text of agents is in it, so each body makes sure that the text mentions nobody, is
+// not formatted, and makes the service fetch no address.
 func (c *Channel) body(m Message) any {
 	type object = map[string]any
 	switch c.service {
 	case slack:
-		return object{"text": strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(m.text(3000)), "unfurl_links": false}
+		return object{"text": escaped.Replace(m.text(3000)), "mrkdwn": false, "unfurl_links": false, "unfurl_media": false}
 	case discord:
-		return object{"content": m.text(2000), "allowed_mentions": object{"parse": []string{}}}
+		const noPreviews = 1 << 2
+		return object{"content": m.with(unformatted).text(2000), "allowed_mentions": object{"parse": []string{}}, "flags": noPreviews}
 	case telegram:
-		return object{"chat_id": c.chat, "text": m.text(4096), "link_preview_options": object{"is_disabled": true}}
+		return object{"chat_id": c.chat, "text": m.with(unmentioned).text(4096), "link_preview_options": object{"is_disabled": true}}
 	case mattermost:
-		return object{"text": strings.ReplaceAll(m.text(4000), "@", "@\u200b")}
+		return object{"text": m.with(unformatted).text(4000)}
 	case ntfy:
 		topic := c.chat
 		body := object{"topic": topic, "title": m.Title, "message": (&Message{Title: m.Text, ID: m.ID}).text(3000)}

@@ -61,14 +61,15 @@ func TestBodyOfEachService(t *testing.T) {
 	s := newStandIn(t)
 	for _, tt := range []struct{ address, service, path, body string }{
 		{"slack+%s/services/T0/B0/SECRET", "slack", "/services/T0/B0/SECRET",
-			`{"text":"story \u0026lt;!channel\u0026gt; has ended\n@here *done*\nhttp://127.0.0.1:8080/runs/r_1\nr_1.7","unfurl_links":false}`},
+			`{"mrkdwn":false,"text":"story \u0026lt;!channel\u0026gt; has ended\n@here *done*\nhttp://127.0.0.1:8080/runs/r_1\nr_1.7","unfurl_links":false,"unfurl_media":false}`},
 		{"discord+%s/api/webhooks/1/SECRET", "discord", "/api/webhooks/1/SECRET",
-			`{"allowed_mentions":{"parse":[]},"content":"story \u003c!channel\u003e has ended\n@here *done*\nhttp://127.0.0.1:8080/runs/r_1\nr_1.7"}`},
+			`{"allowed_mentions":{"parse":[]},"content":"story \u003c` + "\u200b" + `!channel\\\u003e has ended\n@` + "\u200b" +
+				`here \\*done\\*\nhttp://127.0.0.1:8080/runs/r_1\nr_1.7","flags":4}`},
 		{"telegram+%s/bot1:SECRET?chats=42", "telegram", "/bot1:SECRET/sendMessage",
 			`{"chat_id":"42","link_preview_options":{"is_disabled":true},` +
-				`"text":"story \u003c!channel\u003e has ended\n@here *done*\nhttp://127.0.0.1:8080/runs/r_1\nr_1.7"}`},
+				`"text":"story \u003c` + "\u200b" + `!channel\u003e has ended\n@` + "\u200b" + `here *done*\nhttp://127.0.0.1:8080/runs/r_1\nr_1.7"}`},
 		{"mattermost+%s/hooks/SECRET", "mattermost", "/hooks/SECRET",
-			`{"text":"story \u003c!channel\u003e has ended\n@` + "\u200b" + `here *done*\nhttp://127.0.0.1:8080/runs/r_1\nr_1.7"}`},
+			`{"text":"story \u003c` + "\u200b" + `!channel\\\u003e has ended\n@` + "\u200b" + `here \\*done\\*\nhttp://127.0.0.1:8080/runs/r_1\nr_1.7"}`},
 		{"ntfy+%s/mytopic", "ntfy", "/", `{"click":"http://127.0.0.1:8080/runs/r_1","message":"@here *done*\n\nr_1.7",` +
 			`"title":"story \u003c!channel\u003e has ended","topic":"mytopic"}`},
 		{"teams+%s/workflows/1?sig=SECRET", "teams", "/workflows/1?sig=SECRET",
@@ -150,6 +151,29 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// A service that repeats the address into which one of shoutrrr is translated reveals no secret.
+func TestTranslatedAddressIsSecret(t *testing.T) {
+	service := &answering{}
+	before := http.DefaultTransport
+	http.DefaultTransport = service
+	defer func() { http.DefaultTransport = before }()
+	for _, address := range []string{"slack://hook:T0-B0-SECRETSECRET@webhook", "discord://SECRETSECRET@1", "telegram://1:SECRETSECRET@telegram?chats=2",
+		"mattermost://chat.example/SECRETSECRET"} {
+		err := parse(t, address).Send(t.Context(), message)
+		if err == nil || !strings.Contains(service.path, "SECRET") || strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("%s, asked at %s: error %v", address, service.path, err)
+		}
+	}
+}
+
+// answering is a transport that answers with the path of the request.
+type answering struct{ path string }
+
+func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
+	a.path = r.URL.Path
+	return &http.Response{StatusCode: http.StatusNotFound, Body: io.NopCloser(strings.NewReader("no " + a.path)), Request: r}, nil
+}
+
 // A mail has the ID of the notice, and no line of its own from the title.
 func TestMail(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -191,13 +215,13 @@ func TestMail(t *testing.T) {
 		}
 	}()
 	m := message
-	m.Title = "ended\r\nBcc: all@example.org"
+	m.Title, m.ID = "ended\r\nBcc: all@example.org", "r_1\r\nCc: all@example.org.7"
 	if err := parse(t, "smtp://me:pw@"+l.Addr().String()+"/?from=a@example.org&to=b@example.org").Send(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
 	text := <-got
-	for _, want := range []string{"MAIL FROM:<a@example.org>", "RCPT TO:<b@example.org>", "\nSubject: ended Bcc: all@example.org\n", "\nMessage-ID: <r_1.7@example.org>\n",
-		"@here *done*\n\nhttp://127.0.0.1:8080/runs/r_1\nr_1.7"} {
+	for _, want := range []string{"MAIL FROM:<a@example.org>", "RCPT TO:<b@example.org>", "\nSubject: ended Bcc: all@example.org\n", "\nMessage-ID: <r_1%0D%0ACc:%20all@example.org.7@example.org>\n",
+		"@here *done*\n\nhttp://127.0.0.1:8080/runs/r_1\nr_1"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in the mail:\n%s", want, text)
 		}

@@ -14,6 +14,7 @@ import (
 	"net"
 	netmail "net/mail"
 	"net/smtp"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -102,7 +103,7 @@ func (c *Channel) letter(s *smtp.Client, m Message) error {
 	_, host, _ := strings.Cut(from.Address, "@")
 	for _, line := range [][2]string{{"From", from.String()}, {"To", strings.Join(receivers, ", ")},
 		{"Subject", mime.QEncoding.Encode("utf-8", strings.Join(strings.Fields(m.Title), " "))}, {"Date", time.Now().Format(time.RFC1123Z)},
-		{"Message-ID", "<" + m.ID + "@" + host + ">"}, {"MIME-Version", "1.0"}, {"Content-Type", "text/plain; charset=utf-8"},
+		{"Message-ID", "<" + url.PathEscape(m.ID) + "@" + host + ">"}, {"MIME-Version", "1.0"}, {"Content-Type", "text/plain; charset=utf-8"},
 		{"Content-Transfer-Encoding", "quoted-printable"}} {
 		fmt.Fprintf(&b, "%s: %s\r\n", line[0], line[1])
 	}
