@@ -10,7 +10,6 @@
 package schedule
 
 import (
-	"crypto/rand"
 	"fmt"
 	"hash/fnv"
 	"math"
@@ -174,9 +173,6 @@ const timeFormat = "20060102T150405Z"
 
 // RunID returns the ID of the run of a time. It is the same on all servers.
 func (s *Schedule) RunID(t time.Time) string { return s.Name + "@" + t.UTC().Format(timeFormat) }
-
-// ExtraID returns an ID for a run besides the times of the schedule.
-func (s *Schedule) ExtraID() string { return s.Name + "@try-" + strings.ToLower(rand.Text()[:8]) }
 
 // Owns reports whether a run, by its ID, is one of the schedule.
 func (s *Schedule) Owns(id string) bool { return strings.HasPrefix(id, s.Name+"@") }
