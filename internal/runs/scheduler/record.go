@@ -4,11 +4,10 @@ package scheduler
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
+	"github.com/refrain-dev/refrain/internal/runs/record"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -56,90 +55,52 @@ type Records struct {
 	AppName, UserID string
 }
 
-// row is the stored form of a Record or a Progress: a session with one key.
-type row[T any] struct {
-	*Records
-	id string
-	// mostEvents is how many events the session may have before it is made anew; 0 means no limit. Only a row that may be lost has a limit.
-	mostEvents int64
+// rowsOf returns the stored values of a kind. A session with a limit of events may be lost.
+func rowsOf[T any](r *Records, mostEvents int64) record.Records[T] {
+	return record.Records[T]{Service: r.Service, AppName: r.AppName + "-schedules", UserID: r.UserID, Key: "schedule", MostEvents: mostEvents}
 }
 
-func (r *Records) record(name string) row[Record] { return row[Record]{r, name, 0} }
+// change calls edit on what is stored of a kind under an ID, and stores the value if edit returns true.
+func change[T any](ctx context.Context, rows record.Records[T], id string, edit func(*T) bool) error {
+	err := rows.Change(ctx, id, func(v *T) error {
+		if !edit(v) {
+			return record.ErrSame
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("change what is stored about schedule %q: %w", id, err)
+	}
+	return nil
+}
+
+func (r *Records) changeRecord(ctx context.Context, name string, edit func(*Record) bool) error {
+	return change(ctx, rowsOf[Record](r, 0), name, edit)
+}
 
 // A lost progress does no harm, because the ID of a run says its time.
-func (r *Records) progress(name string) row[Progress] {
-	return row[Progress]{r, name + ".progress", 500}
+func (r *Records) changeProgress(ctx context.Context, name string, edit func(*Progress) bool) error {
+	return change(ctx, rowsOf[Progress](r, 500), progressID(name), edit)
 }
 
-const rowKey = "schedule" // the state key of a row
-
-func (r row[T]) app() string { return r.AppName + "-schedules" }
-
-// read returns the value of a row and its session. If there is none, the value is empty and the session nil.
-func (r row[T]) read(ctx context.Context) (session.Session, *T, error) {
-	v := new(T)
-	got, err := r.Service.Get(ctx, &session.GetRequest{AppName: r.app(), UserID: r.UserID, SessionID: r.id, NumRecentEvents: 1})
-	if errors.Is(err, session.ErrNotFound) {
-		return nil, v, nil
-	}
-	if err == nil {
-		if text, _ := got.Session.State().Get(rowKey); text != nil {
-			err = json.Unmarshal(fmt.Append(nil, text), v)
-		}
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("read what is stored about schedule %q: %w", r.id, err)
-	}
-	return got.Session, v, nil
-}
-
-// change reads a row, calls edit on its value, and stores the value if edit returns true. If another process has stored the row
-// meanwhile, change begins again.
-func (r row[T]) change(ctx context.Context, edit func(*T) bool) error {
-	for {
-		stored, v, err := r.read(ctx)
-		if err != nil || !edit(v) {
-			return err
-		}
-		err = r.write(ctx, stored, v)
-		if !errors.Is(err, session.ErrConflict) && !errors.Is(err, session.ErrExists) && !errors.Is(err, session.ErrNotFound) {
-			return err
-		}
-	}
-}
-
-func (r row[T]) write(ctx context.Context, stored session.Session, v *T) error {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	state := map[string]any{rowKey: string(text)}
-	if stored != nil && (r.mostEvents == 0 || session.ViewOf(stored).LastSeq() < r.mostEvents) {
-		return r.Service.AppendEvent(ctx, stored, &session.Event{InvocationID: "schedule", Author: "user",
-			Actions: session.EventActions{StateDelta: state}})
-	}
-	if stored != nil {
-		if err := r.Service.Delete(ctx, &session.DeleteRequest{AppName: r.app(), UserID: r.UserID, SessionID: r.id}); err != nil {
-			return err
-		}
-	}
-	_, err = r.Service.Create(ctx, &session.CreateRequest{AppName: r.app(), UserID: r.UserID, SessionID: r.id, State: state})
-	return err
-}
+func progressID(name string) string { return name + ".progress" }
 
 // Read returns the record and the progress of a schedule; they are empty if nothing is stored.
 func (r *Records) Read(ctx context.Context, name string) (*Record, *Progress, error) {
-	_, rec, err := r.record(name).read(ctx)
-	if err != nil {
-		return nil, nil, err
+	rec, _, err := rowsOf[Record](r, 0).Read(ctx, name)
+	var p *Progress
+	if err == nil {
+		p, _, err = rowsOf[Progress](r, 0).Read(ctx, progressID(name))
 	}
-	_, p, err := r.progress(name).read(ctx)
-	return rec, p, err
+	if err != nil {
+		return nil, nil, fmt.Errorf("read what is stored about schedule %q: %w", name, err)
+	}
+	return rec, p, nil
 }
 
 // Pause pauses a schedule for all servers of the store. Runs that it has started go on. changed is false if it was paused already.
 func (r *Records) Pause(ctx context.Context, name, by string, now time.Time) (changed bool, err error) {
-	err = r.record(name).change(ctx, func(rec *Record) bool {
+	err = r.changeRecord(ctx, name, func(rec *Record) bool {
 		if changed = rec.Paused.IsZero(); changed {
 			rec.Paused, rec.By = now, by
 		}
@@ -150,7 +111,7 @@ func (r *Records) Pause(ctx context.Context, name, by string, now time.Time) (ch
 
 // Continue continues a paused schedule with its next time. changed is false if it was not paused.
 func (r *Records) Continue(ctx context.Context, name string, now time.Time) (changed bool, err error) {
-	err = r.record(name).change(ctx, func(rec *Record) bool {
+	err = r.changeRecord(ctx, name, func(rec *Record) bool {
 		if changed = !rec.Paused.IsZero(); changed {
 			rec.Paused, rec.By, rec.Since = time.Time{}, "", now
 		}
@@ -161,7 +122,7 @@ func (r *Records) Continue(ctx context.Context, name string, now time.Time) (cha
 
 // find records that a server has found a schedule. A schedule that is new, or whose rule has changed, begins now.
 func (r *Records) find(ctx context.Context, name, rule string, now time.Time) error {
-	return r.record(name).change(ctx, func(rec *Record) bool {
+	return r.changeRecord(ctx, name, func(rec *Record) bool {
 		if rec.Rule == rule && !rec.Since.After(now) {
 			return false
 		}

@@ -224,17 +224,6 @@ func (e *entry) wait(now time.Time) time.Duration {
 	return e.Due(t).Sub(now)
 }
 
-// Schedules returns the schedules of the file, and the problems of its present text. After a change that is not valid, the schedules
-// of the last valid text remain.
-func (s *Scheduler) Schedules() ([]*schedule.Schedule, definition.Problems) {
-	list, problems := s.read()
-	all := make([]*schedule.Schedule, len(list))
-	for i, e := range list {
-		all[i] = e.Schedule
-	}
-	return all, problems
-}
-
 // read reads the file if it has changed.
 func (s *Scheduler) read() ([]*entry, definition.Problems) {
 	s.mu.Lock()
@@ -349,7 +338,7 @@ func (s *Scheduler) decide(ctx context.Context, e *entry, t time.Time, open []op
 			return err
 		}
 	}
-	err := s.progress(e.Name).change(ctx, func(p *Progress) bool {
+	err := s.changeProgress(ctx, e.Name, func(p *Progress) bool {
 		later := t.After(p.Queued)
 		if later {
 			p.Queued = t
@@ -385,7 +374,7 @@ func (s *Scheduler) start(ctx context.Context, e *entry, t time.Time, id string)
 
 // record stores the outcome of a time, unless a later time or a start of this time is stored.
 func (s *Scheduler) record(ctx context.Context, e *entry, last Last) error {
-	err := s.progress(e.Name).change(ctx, func(p *Progress) bool {
+	err := s.changeProgress(ctx, e.Name, func(p *Progress) bool {
 		if known := p.Last; known != nil && known.Time.After(last.Time) && !known.Time.After(s.now()) ||
 			known != nil && known.Time.Equal(last.Time) && known.Outcome == Started {
 			return false

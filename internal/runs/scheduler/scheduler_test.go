@@ -286,7 +286,7 @@ func TestMistakesDoNotStopTheOtherSchedules(t *testing.T) {
 			t.Errorf("the log does not say %s:\n%s", want, p.log.String())
 		}
 	}
-	if _, problems := n.Schedules(); len(problems) != 1 {
+	if problems := n.Problems(); len(problems) != 1 {
 		t.Errorf("problems %v", problems)
 	}
 }
