@@ -5,18 +5,14 @@ package hook
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
-
-	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/refrain-dev/refrain/internal/process/credential"
 	"github.com/refrain-dev/refrain/internal/values/brief"
@@ -40,7 +36,6 @@ type WebhookConfig struct {
 const (
 	answerLimit = 64 << 10 // bytes
 	retryDelay  = 500 * time.Millisecond
-	leastSecret = 16 // bytes; Standard Webhooks ask for 24
 )
 
 // NewWebhook returns a hook that sends each event as an HTTP POST. Any status from 200 to 299 is an
@@ -67,7 +62,7 @@ func NewWebhook(cfg WebhookConfig) (*Hook, error) {
 	w.client.CheckRedirect = checkRedirect
 	w.secrets.Address(u)
 	if cfg.Secret != "" {
-		if w.signer, err = signer(cfg.Secret); err != nil {
+		if w.signer, err = NewSigner(cfg.Secret); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -87,25 +82,6 @@ func CheckURL(text string) (*url.URL, error) {
 		return nil, errors.New("the webhook's address has no host")
 	}
 	return u, nil
-}
-
-// CheckSecret returns an error if a text cannot be the secret of a webhook. The error does not
-// contain the secret.
-func CheckSecret(secret string) error {
-	_, err := signer(secret)
-	return err
-}
-
-func signer(secret string) (*standardwebhooks.Webhook, error) {
-	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(strings.TrimSpace(secret), "whsec_"))
-	if err != nil {
-		return nil, errors.New("the secret must be base64, with or without the prefix whsec_, as in Standard Webhooks")
-	}
-	if len(key) < leastSecret {
-		return nil, fmt.Errorf("the secret has %d bytes, which is too short: use 24 or more, such as from: openssl "+
-			"rand -base64 24", len(key))
-	}
-	return standardwebhooks.NewWebhookRaw(key)
 }
 
 // displayURL returns an address without the parts that may be secret. With many services the path is
@@ -133,8 +109,8 @@ type webhook struct {
 	url     string
 	veto    bool
 	client  *http.Client
-	signer  *standardwebhooks.Webhook // nil signs nothing
-	secrets credential.Secrets        // in the address
+	signer  Signer
+	secrets credential.Secrets // in the address
 }
 
 func (w *webhook) call(ctx context.Context, ev *Event) error {
@@ -157,18 +133,10 @@ func (w *webhook) send(ctx context.Context, ev *Event, body []byte) error {
 	if err != nil {
 		return errors.New("the request cannot be made")
 	}
-	now := time.Now()
-	h := req.Header
-	h.Set("Content-Type", "application/json")
-	h.Set("User-Agent", "refrain")
-	h.Set(standardwebhooks.HeaderWebhookID, ev.ID)
-	h.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
-	if w.signer != nil {
-		sum, err := w.signer.Sign(ev.ID, now, body)
-		if err != nil {
-			return fmt.Errorf("sign the event: %w", err)
-		}
-		h.Set(standardwebhooks.HeaderWebhookSignature, sum)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "refrain")
+	if err := w.signer.SetHeaders(req.Header, ev.ID, body); err != nil {
+		return err
 	}
 	resp, err := w.client.Do(req)
 	if err != nil {

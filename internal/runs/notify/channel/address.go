@@ -8,8 +8,6 @@ import (
 	"net/url"
 	"strings"
 
-	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
-
 	"github.com/refrain-dev/refrain/internal/process/hook"
 )
 
@@ -116,13 +114,11 @@ func (c *Channel) settle() error {
 		if u.Fragment == "" {
 			return nil
 		}
-		if err := hook.CheckSecret(u.Fragment); err != nil {
+		var err error
+		if c.signer, err = hook.NewSigner(u.Fragment); err != nil {
 			return fmt.Errorf("after # it has the secret that signs its messages: %w", err)
 		}
-		var err error
-		c.signer, err = standardwebhooks.NewWebhook(u.Fragment)
 		u.Fragment, u.RawFragment = "", ""
-		return err
 	default:
 		return fmt.Errorf("there is no service %q; it can be slack, discord, telegram, teams, ntfy, mattermost or webhook", c.service)
 	}

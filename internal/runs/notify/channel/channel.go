@@ -26,9 +26,8 @@ import (
 	"strings"
 	"time"
 
-	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
-
 	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/process/hook"
 	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
@@ -54,9 +53,9 @@ func (m *Message) text(most int) string {
 // Channel is the address of a service. It is safe for concurrent use.
 type Channel struct {
 	service string
-	url     *url.URL // of HTTP; of the mail server for mail
-	chat    string   // of Telegram
-	signer  *standardwebhooks.Webhook
+	url     *url.URL    // of HTTP; of the mail server for mail
+	chat    string      // of Telegram; the topic of ntfy
+	signer  hook.Signer // of a webhook
 	secrets credential.Secrets
 }
 
@@ -108,7 +107,7 @@ func (c *Channel) Send(ctx context.Context, m Message) error {
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "refrain")
 	if c.service == webhook {
-		if err := c.sign(req.Header, m.ID, body); err != nil {
+		if err := c.signer.SetHeaders(req.Header, m.ID, body); err != nil {
 			return err
 		}
 	}
@@ -127,21 +126,6 @@ func (c *Channel) Send(ctx context.Context, m Message) error {
 	}
 	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
 	return &Error{Status: resp.StatusCode, Reason: brief.Line(c.secrets.Strike(string(answer)), 200), After: time.Duration(seconds) * time.Second}
-}
-
-// sign sets the headers of Standard Webhooks.
-func (c *Channel) sign(h http.Header, id string, body []byte) error {
-	now := time.Now()
-	h.Set(standardwebhooks.HeaderWebhookID, id)
-	h.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
-	if c.signer == nil {
-		return nil
-	}
-	sum, err := c.signer.Sign(id, now, body)
-	if err == nil {
-		h.Set(standardwebhooks.HeaderWebhookSignature, sum)
-	}
-	return err
 }
 
 // Text of agents mentions nobody: no service reads the name behind a character of no width. Mattermost also reads the mentions of
@@ -174,8 +158,7 @@ func (c *Channel) body(m Message) any {
 	case mattermost:
 		return object{"text": m.with(unformatted).text(4000)}
 	case ntfy:
-		topic := c.chat
-		body := object{"topic": topic, "title": m.Title, "message": (&Message{Title: m.Text, ID: m.ID}).text(3000)}
+		body := object{"topic": c.chat, "title": m.Title, "message": (&Message{Title: m.Text, ID: m.ID}).text(3000)}
 		if m.Link != "" {
 			body["click"] = m.Link
 		}
