@@ -49,7 +49,7 @@ type ResumeOptions struct {
 	// ended. If nobody has appended since, the log is not read again. Optional.
 	View *session.View
 	// Agents are used instead of calling Build, for a caller that has made them from Program, or from the program in View.
-	// The supervisor calls Build all the same if the run has to wait for its turn, or if another process has appended to the log
+	// The supervisor calls Build nevertheless if the run has to wait for its turn, or if another process has appended to the log
 	// of View and Program is nil. The supervisor closes Agents, even if Resume fails. Optional.
 	Agents *Program
 }

@@ -69,10 +69,10 @@ type Notifier struct {
 	mu      sync.Mutex
 	closing chan struct{}
 	closed  bool
-	looks   bool             // Later was called
-	wants   map[string]bool  // the runs under way; true for one that has an outbox
-	seen    map[string]int64 // by run, the last event that Command needs no more
-	busy    map[string]bool  // the runs in delivery; true if there is more
+	looks   bool                         // Later was called
+	wants   map[string]definition.Notify // who is notified of each run under way
+	seen    map[string]int64             // by run, the last event that Command needs no more
+	busy    map[string]bool              // the runs in delivery; true if there is more
 }
 
 // New returns a notifier. [Notifier.Observe] makes it see runs.
@@ -87,7 +87,7 @@ func New(cfg Config) *Notifier {
 	if cfg.Report == nil {
 		cfg.Report = func(error) {}
 	}
-	n := &Notifier{cfg: cfg, closing: make(chan struct{}), wants: make(map[string]bool), seen: make(map[string]int64), busy: make(map[string]bool),
+	n := &Notifier{cfg: cfg, closing: make(chan struct{}), wants: make(map[string]definition.Notify), seen: make(map[string]int64), busy: make(map[string]bool),
 		records: record.Records[outbox]{Service: cfg.Service, AppName: cfg.AppName + "-notify", UserID: cfg.UserID, Key: "notify"}}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	return n
@@ -117,12 +117,16 @@ func (n *Notifier) see(id string, ev *session.Event) {
 			n.cfg.Report(fmt.Errorf("nobody is notified of run %s: %s", id, credential.Masked(err.Error())))
 		}
 	}
-	if !wants && n.cfg.Command == "" {
+	if len(wants) == 0 && n.cfg.Command == "" {
 		return
 	}
 	switch ev.Mark.Kind {
-	case mark.KindAsked, mark.KindLimited, mark.KindIterationFinished:
+	case mark.KindAsked, mark.KindLimited:
 		n.wake(id)
+	case mark.KindIterationFinished: // a delivery reads the log
+		if wantsBest(wants) {
+			n.wake(id)
+		}
 	case mark.KindRunEnded, mark.KindRunPaused:
 		n.wake(id)
 		n.mu.Lock()
@@ -131,24 +135,34 @@ func (n *Notifier) see(id string, ev *session.Event) {
 	}
 }
 
+// wantsBest reports whether somebody is notified of new best scores.
+func wantsBest(to definition.Notify) bool {
+	for _, events := range to {
+		if slices.Contains(events, definition.NotifyBest) {
+			return true
+		}
+	}
+	return false
+}
+
 // begin makes the outbox of a run, for notices of its events after one, if somebody wants them. taken says that the run is not new.
-func (n *Notifier) begin(id string, after int64, taken bool) (wants bool, err error) {
+func (n *Notifier) begin(id string, after int64, taken bool) (to definition.Notify, err error) {
 	ctx, cancel := context.WithTimeout(n.ctx, storeTime)
 	defer cancel()
-	to, err := n.receivers(ctx, id, taken)
-	if wants = len(to) > 0; wants && err == nil {
+	to, err = n.receivers(ctx, id, taken)
+	if len(to) > 0 && err == nil {
 		err = n.Register(ctx, id, to, after)
 	}
 	n.mu.Lock()
-	if n.wants[id] = wants; n.cfg.Command != "" {
+	if n.wants[id] = to; n.cfg.Command != "" {
 		n.seen[id] = after
 	}
 	n.mu.Unlock()
-	if wants {
+	if len(to) > 0 {
 		n.wake(id) // what an earlier process has left
 		n.Later()
 	}
-	return wants, err
+	return to, err
 }
 
 // receivers returns who is notified of a run: those of this process, of the definition, and of earlier processes.

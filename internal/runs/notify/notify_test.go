@@ -481,7 +481,7 @@ func TestKilledNoticesArrive(t *testing.T) {
 	}
 	for _, one := range all.Sessions {
 		if ended[one.ID()] == 0 {
-			t.Errorf("nobody knows that %s has ended", one.ID())
+			t.Errorf("no notice says that %s has ended", one.ID())
 		}
 	}
 	t.Logf("%d kills, %d runs, %d notices, %d repeats", kills, len(all.Sessions), len(in.times), repeats)
