@@ -77,37 +77,27 @@ func (c *copying) mark(ev, f *session.Event) (err error) {
 		if ok, err := c.endFits(ev, &end); !ok {
 			return err
 		}
-		chain, err := chainAt(&c.copiedChains, c.copied, ev.InvocationID, seal.All)
+		chain, err := c.copiedChains.Of(slices.Values(c.copied), ev.InvocationID, seal.All)
 		if err != nil {
 			return err
 		}
 		return seal.Run(chain, f)
 	case mark.KindLoopStopped:
-		var record struct {
-			Digest string
-			Events int64
-		}
+		var record stopSeal
 		if err := ev.Mark.Decode(&record); err != nil {
 			return err
 		}
-		if seal.IsChained(record.Digest) {
-			chain, err := chainAt(&c.logChains, c.log, ev.InvocationID, record.Events)
-			if err != nil {
-				return err
-			}
-			if made, err := seal.StopOf(chain, ev); err != nil || made != record.Digest {
-				return err
-			}
-		} else {
-			if !c.changed {
-				return nil
-			}
-			record.Events = seal.All
-			if made, _, err := seal.OfLoop(slices.Values(session.Without(c.log, c.gone)), ev); err != nil || made != record.Digest {
-				return err
-			}
+		chained := seal.IsChained(record.Digest)
+		if !chained && !c.changed {
+			return nil
 		}
-		chain, err := chainAt(&c.copiedChains, c.copied, ev.InvocationID, record.Events)
+		if ok, err := c.stopFits(ev, &record); !ok {
+			return err
+		}
+		if !chained {
+			record.Events = seal.All // those of the loop alone were counted
+		}
+		chain, err := c.copiedChains.Of(slices.Values(c.copied), ev.InvocationID, record.Events)
 		if err != nil {
 			return err
 		}
@@ -121,7 +111,7 @@ func (c *copying) endFits(ev *session.Event, end *mark.RunEnded) (fits bool, err
 	made := ""
 	if seal.IsChained(end.Seal) {
 		var chain session.Chain
-		if chain, err = chainAt(&c.logChains, c.log, ev.InvocationID, seal.All); err == nil {
+		if chain, err = c.logChains.Of(slices.Values(c.log), ev.InvocationID, seal.All); err == nil {
 			made, err = seal.EndOf(chain, ev)
 		}
 	} else {
@@ -130,11 +120,22 @@ func (c *copying) endFits(ev *session.Event, end *mark.RunEnded) (fits bool, err
 	return err == nil && made == end.Seal, err
 }
 
-// chainAt returns the chain over the first n events of a run in a log.
-func chainAt(chains *seal.Chains, log []*session.Event, invocation string, n int64) (session.Chain, error) {
-	if chain, ok := chains.At(invocation, n); ok {
-		return chain, nil
+// stopSeal is the seal in a stop record.
+type stopSeal struct {
+	Digest string
+	Events int64
+}
+
+// stopFits reports whether the stop record of a loop in the old log has the seal of the events before it.
+func (c *copying) stopFits(ev *session.Event, record *stopSeal) (fits bool, err error) {
+	made := ""
+	if seal.IsChained(record.Digest) {
+		var chain session.Chain
+		if chain, err = c.logChains.Of(slices.Values(c.log), ev.InvocationID, record.Events); err == nil {
+			made, err = seal.StopOf(chain, ev)
+		}
+	} else {
+		made, _, err = seal.OfLoop(slices.Values(session.Without(c.log, c.gone)), ev)
 	}
-	chain, _, err := seal.ChainOf(slices.Values(log), invocation, n)
-	return chain, err
+	return err == nil && made == record.Digest, err
 }

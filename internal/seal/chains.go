@@ -58,6 +58,16 @@ func (c *Chains) At(invocation string, n int64) (_ session.Chain, ok bool) {
 	return c.recent[i].chain.Copy(), true
 }
 
+// Of does what At does, and computes the chain from the events of the session if c does not have it. It fails for events that
+// JSON cannot hold.
+func (c *Chains) Of(events iter.Seq[*session.Event], invocation string, n int64) (session.Chain, error) {
+	if chain, ok := c.At(invocation, n); ok {
+		return chain, nil
+	}
+	chain, _, err := ChainOf(events, invocation, n)
+	return chain, err
+}
+
 // Stop returns the seal of a loop's stop record that says that it was computed from the first n events of its run. ok is
 // false if c does not have them, or if the loop has an event after them.
 func (c *Chains) Stop(stop *session.Event, n int64) (seal string, ok bool) {
@@ -71,8 +81,8 @@ func (c *Chains) Stop(stop *session.Event, n int64) (seal string, ok bool) {
 }
 
 // ChainOf returns the chain over the first n events of a run, which are those of its session from the first one with its
-// invocation ID on. If there are fewer, it covers all. later has the addresses of the events after them. ChainOf fails for events that JSON
-// cannot hold.
+// invocation ID on. If there are fewer, it covers all. later has the addresses of the events after them. ChainOf fails for
+// events that JSON cannot hold.
 func ChainOf(events iter.Seq[*session.Event], invocation string, n int64) (c session.Chain, later []session.Address, err error) {
 	for ev := range events {
 		switch {

@@ -5,7 +5,6 @@
 package tui_test
 
 import (
-	"cmp"
 	"fmt"
 	"html"
 	"os"
@@ -136,13 +135,13 @@ func (m *movie) svg() string {
 				next++
 			}
 			if text != "" {
-				class := "last"
-				if next < len(m.frames) {
-					class = ""
+				class := "gone" // before the last frame
+				if next == len(m.frames) {
+					class = "last"
 				}
 				from, to := percent(m.frames[i].at, total), percent(m.frames[next-1].until, total)
 				fmt.Fprintf(&steps, "@keyframes k%d{0%%{opacity:%d}%s%%{opacity:1}%s%%{opacity:0}}\n", n, btoi(i == 0), from, to)
-				fmt.Fprintf(&b, "<text class=%q y=\"%d\" style=\"animation-name:k%d\">%s</text>\n", cmp.Or(class, "gone"), margin+high*y+14, n, spans(text))
+				fmt.Fprintf(&b, "<text class=%q y=\"%d\" style=\"animation-name:k%d\">%s</text>\n", class, margin+high*y+14, n, spans(text))
 				n++
 			}
 			i = next

@@ -156,12 +156,9 @@ func (v *runs) differs(i int, ev *session.Event, end mark.RunEnded) string {
 
 // chainDiffers does what differs does, for a chained seal.
 func (v *runs) chainDiffers(i int, ev *session.Event, end mark.RunEnded) string {
-	chain, ok := v.chains.At(ev.InvocationID, seal.All)
-	if !ok {
-		var err error
-		if chain, _, err = seal.ChainOf(counting(v.events, i, nil), ev.InvocationID, seal.All); err != nil {
-			return err.Error()
-		}
+	chain, err := v.chains.Of(counting(v.events, i, nil), ev.InvocationID, seal.All)
+	if err != nil {
+		return err.Error()
 	}
 	switch made, err := seal.EndOf(chain, ev); {
 	case err != nil:

@@ -80,8 +80,8 @@ type LoopSeal struct {
 }
 
 // Loops returns the comparison of every stop record with the events of its run up to it. An event that was changed, added or
-// removed since is a problem of every later stop record of the run; in logs of older versions, of every loop around it. Somebody who can write the log can also write matching records:
-// to notice that, keep the digest of the last one elsewhere.
+// removed since is a problem of every later stop record of the run; in logs of older versions, of every loop around it.
+// Somebody who can write the log can also write matching records: to notice that, keep the digest of the last one elsewhere.
 func (l *Log) Loops() []LoopSeal { return l.loops }
 
 // stopped compares a stop record, the next event.
