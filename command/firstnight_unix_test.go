@@ -112,16 +112,7 @@ func TestFirstNightOfARealCodingAgent(t *testing.T) {
 			}
 			before := w.sums(filepath.Join(w.repo, ".git"))
 			args := append([]string{"loop", "Make the tests pass", "--until", "go test ./...", "--branch", "refrain/first", "--max", "10"}, tt.flags...)
-			if tt.sandbox {
-				if err := taskagent.SandboxCheck(); err != nil {
-					t.Skip(err)
-				}
-				args = append(args, "--sandbox", "workspace")
-			}
-			cmd := w.start(args...)
-			late := time.AfterFunc(8*time.Minute, func() { _ = cmd.Process.Signal(os.Interrupt) })
-			err := cmd.Wait()
-			late.Stop()
+			err := w.ends(tt.sandbox, args...)
 			if err != nil {
 				t.Fatalf("%v, after %d calls of the model\n%s", err, len(server.Asked()), w.said)
 			}
@@ -149,6 +140,21 @@ func fileTool(tool, name string) func(path, text string) standin.Answer {
 	return func(path, text string) standin.Answer {
 		return standin.Answer{Tool: tool, Input: map[string]any{name: path, "content": text}}
 	}
+}
+
+// ends starts refrain and returns with what it has ended, after eight minutes at most. A sandbox that the machine does not have skips the test.
+func (w *mending) ends(sandbox bool, args ...string) error {
+	w.Helper()
+	if sandbox {
+		if err := taskagent.SandboxCheck(); err != nil {
+			w.Skip(err)
+		}
+		args = append(args, "--sandbox", "workspace")
+	}
+	cmd := w.start(args...)
+	late := time.AfterFunc(8*time.Minute, func() { _ = cmd.Process.Signal(os.Interrupt) })
+	defer late.Stop()
+	return cmd.Wait()
 }
 
 // K7: four reviewers of a real coding agent, side by side, read what the loop has done, also in a sandbox, in which Codex makes none of its
@@ -202,16 +208,7 @@ func TestReviewOfARealCodingAgent(t *testing.T) {
 			defer server.Close()
 			w.serve(server.URL)
 			args := []string{"loop", "Write it.", "--cli", tt.program, "--until", "test -e new.txt", "--branch", "refrain/reviewed", "--review"}
-			if tt.sandbox {
-				if err := taskagent.SandboxCheck(); err != nil {
-					t.Skip(err)
-				}
-				args = append(args, "--sandbox", "workspace")
-			}
-			cmd := w.start(args...)
-			late := time.AfterFunc(8*time.Minute, func() { _ = cmd.Process.Signal(os.Interrupt) })
-			err := cmd.Wait()
-			late.Stop()
+			err := w.ends(tt.sandbox, args...)
 			asked := server.Asked()
 			if err != nil || len(asked) != len(script) {
 				t.Fatalf("%v, after %d of %d calls of the model\n%s", err, len(asked), len(script), w.said)

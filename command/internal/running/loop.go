@@ -326,48 +326,47 @@ func (f *loopFlags) definition(ctx context.Context, e *term.Env, args []string) 
 	case err != nil:
 		return nil, err
 	case f.onTaskFailure != "skip" && f.onTaskFailure != "stop":
-		return nil, wrong("%s %s: give skip or stop", flag("on-task-failure"), f.onTaskFailure)
+		return nil, wrong("--on-task-failure %s: give skip or stop", f.onTaskFailure)
 	case f.plan != "" && f.agrees != "":
-		return nil, wrong("%s is not for %s, whose commands decide which task is done; leave out one of them", flag("done"), flag("plan"))
+		return nil, wrong("--done is not for --plan, whose commands decide which task is done; leave out one of them")
 	case f.review && f.branch == "":
-		return nil, wrong("%s needs %s, because corrections that break the command are undone; add %s NAME", flag("review"), flag("branch"), flag("branch"))
+		return nil, wrong("--review needs --branch, because corrections that break the command are undone; add --branch NAME")
 	case f.plan == "" && f.reviewOnly == "" && strings.TrimSpace(f.until) == "" && strings.TrimSpace(f.agrees) == "" && !f.bounded:
-		return nil, wrong("nothing ends the loop; give %s with a command that succeeds when the work is done, such as 'go test ./...', "+
-			"%s with a line that the agent then says, %s with a list of tasks, or %s with a number of iterations", flag("until"), flag("done"), flag("plan"), flag("max"))
+		return nil, wrong("nothing ends the loop; give --until with a command that succeeds when the work is done, such as 'go test ./...', " +
+			"--done with a line that the agent then says, --plan with a list of tasks, or --max with a number of iterations")
 	case f.most < 1:
-		return nil, wrong("%s %d: give at least 1", flag("max"), f.most)
+		return nil, wrong("--max %d: give at least 1", f.most)
 	case f.allow != nil && f.permissions != "edit":
-		return nil, wrong("%s is for %s edit, and not for %s; leave out one of them", flag("allow"), flag("permissions"), f.permissions)
+		return nil, wrong("--allow is for --permissions edit, and not for %s; leave out one of them", f.permissions)
 	case f.protect != nil && f.branch == "":
-		return nil, wrong("%s needs %s, because files are restored only in a copy of the repository; add %s NAME", flag("protect"), flag("branch"), flag("branch"))
+		return nil, wrong("--protect needs --branch, because files are restored only in a copy of the repository; add --branch NAME")
 	case f.branch == "" && (f.copyToo != nil || f.setup != ""):
-		return nil, wrong("%s and %s need %s, because they prepare a copy of the repository; add %s NAME", flag("copy"), flag("setup"), flag("branch"), flag("branch"))
+		return nil, wrong("--copy and --setup need --branch, because they prepare a copy of the repository; add --branch NAME")
 	case f.retry < 1:
-		return nil, wrong("%s %d: give at least 1", flag("retry"), f.retry)
+		return nil, wrong("--retry %d: give at least 1", f.retry)
 	case !slices.Contains([]string{"none", "", taskagent.SandboxWorkspace, taskagent.SandboxBestEffort}, f.sandbox):
-		return nil, wrong("%s %s: give workspace, best_effort or none", flag("sandbox"), f.sandbox)
+		return nil, wrong("--sandbox %s: give workspace, best_effort or none", f.sandbox)
 	case f.conversation != taskagent.ConversationFresh && f.conversation != taskagent.ConversationContinue:
-		return nil, wrong("%s %s: give fresh or continue", flag("conversation"), f.conversation)
+		return nil, wrong("--conversation %s: give fresh or continue", f.conversation)
 	case f.acp != "" && (f.wrapper != "" || len(f.args) > 0):
-		return nil, wrong("%s names the program and its arguments; leave out %s and what follows --", flag("acp"), flag("agent-command"))
+		return nil, wrong("--acp names the program and its arguments; leave out --agent-command and what follows --")
 	case f.acp != "" && f.addDirs != nil:
-		return nil, wrong("%s is for %s; with %s write the option of the program, such as --acp 'gemini --acp --include-directories DIR'",
-			flag("add-dir"), flag("cli"), flag("acp"))
+		return nil, wrong("--add-dir is for --cli; with --acp write the option of the program, such as --acp 'gemini --acp --include-directories DIR'")
 	case f.run.notifier != "" && f.run.detach:
-		return nil, wrong("%s is for a run that this process drives; leave out %s, or use %s", flag("notify-command"), flag("detach"), flag("notify"))
+		return nil, wrong("--notify-command is for a run that this process drives; leave out --detach, or use --notify")
 	case f.squash && f.branch == "":
-		return nil, wrong("%s needs %s, because only a branch has commits; add %s NAME", flag("squash"), flag("branch"), flag("branch"))
+		return nil, wrong("--squash needs --branch, because only a branch has commits; add --branch NAME")
 	case f.onLimit != "stop" && f.onLimit != "wait":
-		return nil, wrong("%s %s: give stop or wait", flag("on-limit"), f.onLimit)
+		return nil, wrong("--on-limit %s: give stop or wait", f.onLimit)
 	case f.timeout < 0 || f.idle < 0:
-		return nil, wrong("%s or %s is negative; give a time such as 30m, or 0 for no limit", flag("timeout"), flag("idle-timeout"))
+		return nil, wrong("--timeout or --idle-timeout is negative; give a time such as 30m, or 0 for no limit")
 	case !(f.cost >= 0): // NaN too
-		return nil, wrong("%s %v: give a cost in US dollars, or 0 for no limit", flag("budget-cost"), f.cost)
+		return nil, wrong("--budget-cost %v: give a cost in US dollars, or 0 for no limit", f.cost)
 	}
 	for _, program := range []string{f.cli, f.reviewCLI} {
 		if f.cost > 0 && (&taskagent.CLI{Program: program, Model: f.model}).PricedAs() != "" {
-			return nil, wrong("%s: %s does not report its cost; use %s, or write the definition to a file "+
-				"with %s, and add prices and a budget to it", flag("budget-cost"), program, flag("timeout"), flag("write"))
+			return nil, wrong("--budget-cost: %s does not report its cost; use --timeout, or write the definition to a file "+
+				"with --write, and add prices and a budget to it", program)
 		}
 	}
 	same, err := f.sameResults()
@@ -385,7 +384,7 @@ func (f *loopFlags) definition(ctx context.Context, e *term.Env, args []string) 
 		}
 	}
 	if _, err := os.Lstat(f.write); err == nil { // checked before the command of --until runs
-		return nil, wrong("%s: %s: %w", flag("write"), f.write, fs.ErrExist)
+		return nil, wrong("--write: %s: %w", f.write, fs.ErrExist)
 	}
 	program, acp, err := f.agent()
 	if err != nil {
@@ -394,7 +393,7 @@ func (f *loopFlags) definition(ctx context.Context, e *term.Env, args []string) 
 	var wrapper []string
 	if f.wrapper != "" {
 		if wrapper, err = codingloop.Words(f.wrapper); err != nil {
-			return nil, wrong("%s %s: %w", flag("agent-command"), f.wrapper, err)
+			return nil, wrong("--agent-command %s: %w", f.wrapper, err)
 		}
 	}
 	dirs, err := f.folders()
@@ -430,7 +429,7 @@ func (f *loopFlags) definition(ctx context.Context, e *term.Env, args []string) 
 		err = taskagent.FindCLI(append(wrapper, program)[0])
 	}
 	if _, missing := errors.AsType[*taskagent.NoProgramError](err); missing && acp != nil {
-		err = wrong("%s: %w (%s)", flag("acp"), err, term.Meant(program, taskagent.ACPPrograms()))
+		err = wrong("--acp: %w (%s)", err, term.Meant(program, taskagent.ACPPrograms()))
 	}
 	return text, err
 }
@@ -443,10 +442,10 @@ func (f *loopFlags) folders() (all []string, err error) {
 			dir, err = filepath.EvalSymlinks(dir)
 		}
 		if err != nil {
-			return nil, wrong("%s: %w", flag("add-dir"), err)
+			return nil, wrong("--add-dir: %w", err)
 		}
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return nil, wrong("%s %s: it is no folder", flag("add-dir"), name)
+			return nil, wrong("--add-dir %s: it is no folder", name)
 		}
 		all = append(all, dir)
 	}
@@ -461,11 +460,11 @@ func (f *loopFlags) notesFile() (string, error) {
 	case name == "off" || name == "" && f.plan == "" && !f.keepNotes:
 		return "", nil
 	case f.branch == "":
-		return "", wrong("%s and %s need %s, because notes are in a copy of the repository; add %s NAME", flag("notes"), flag("keep-notes"), flag("branch"), flag("branch"))
+		return "", wrong("--notes and --keep-notes need --branch, because notes are in a copy of the repository; add --branch NAME")
 	case name != "" && f.permissions == "read":
-		return "", wrong("%s: with %s read the agent cannot write; leave out one of them", flag("notes"), flag("permissions"))
+		return "", wrong("--notes: with --permissions read the agent cannot write; leave out one of them")
 	case name != "" && !filepath.IsLocal(name):
-		return "", wrong("%s %s: name a file below the folder, such as NOTES.md", flag("notes"), f.notes)
+		return "", wrong("--notes %s: name a file below the folder, such as NOTES.md", f.notes)
 	}
 	own := cmp.Or(name, "NOTES.md")
 	_, err := os.Lstat(filepath.Join(f.run.root, own))
@@ -473,7 +472,7 @@ func (f *loopFlags) notesFile() (string, error) {
 	case name == "" && (err == nil && !f.keepNotes || f.permissions == "read"):
 		return "", nil
 	case err == nil && !f.keepNotes:
-		return "", wrong("%s %s: there is such a file, which the branch would lose; name another one, or add %s", flag("notes"), f.notes, flag("keep-notes"))
+		return "", wrong("--notes %s: there is such a file, which the branch would lose; name another one, or add --keep-notes", f.notes)
 	}
 	return own, nil
 }
@@ -485,22 +484,22 @@ func (f *loopFlags) reviews(ctx context.Context, args []string) (*codingloop.Rev
 	case f.reviewOnly == "" && f.review:
 		return r, nil
 	case f.reviewOnly == "" && (f.reviewCLI != "" || f.reviewModel != ""):
-		return nil, wrong("%s and %s are for %s and %s; add one of them", flag("review-cli"), flag("review-model"), flag("review"), flag("review-only"))
+		return nil, wrong("--review-cli and --review-model are for --review and --review-only; add one of them")
 	case f.reviewOnly == "":
 		return nil, nil
 	case f.review || len(args) > 0 || f.file != "" || f.plan != "" || f.agrees != "":
-		return nil, wrong("%s reviews a branch, and asks for no other work; leave out the prompt, %s, %s and %s", flag("review-only"), flag("review"), flag("plan"), flag("done"))
+		return nil, wrong("--review-only reviews a branch, and asks for no other work; leave out the prompt, --review, --plan and --done")
 	}
 	f.branch, r.Branch = cmp.Or(f.branch, f.reviewOnly+"-reviewed"), "refs/heads/"+f.reviewOnly
 	var err error
 	if r.Base, err = workspace.Fork(ctx, f.run.root, f.reviewOnly); err != nil {
-		return nil, wrong("%s: %w", flag("review-only"), err)
+		return nil, wrong("--review-only: %w", err)
 	}
 	if !strings.Contains(f.branch, "{{run}}") {
 		err = workspace.CheckBranch(ctx, workspace.Config{From: f.run.root, Store: runfiles.Store(f.run.root), Run: "new"}, f.branch, "")
 	}
 	if err != nil {
-		return nil, wrong("%s: %w; name the new one with %s NAME", flag("review-only"), err, flag("branch"))
+		return nil, wrong("--review-only: %w; name the new one with --branch NAME", err)
 	}
 	return r, nil
 }
@@ -533,7 +532,7 @@ func (f *loopFlags) sameResults() (int, error) {
 	}
 	n, err := strconv.Atoi(f.noProgress)
 	if err != nil || n < 2 {
-		return 0, wrong("%s %s: give a number of at least 2, or off", flag("no-progress"), f.noProgress)
+		return 0, wrong("--no-progress %s: give a number of at least 2, or off", f.noProgress)
 	}
 	return n, nil
 }
@@ -544,13 +543,13 @@ func (f *loopFlags) agent() (program string, acp []string, err error) {
 		return cmp.Or(f.cli, taskagent.CLIPrograms()[0]), nil, nil
 	}
 	if f.cli != "" {
-		return "", nil, wrong("%s and %s: give one of them", flag("cli"), flag("acp"))
+		return "", nil, wrong("--cli and --acp: give one of them")
 	}
 	if acp, err = codingloop.Words(f.acp); err != nil {
-		return "", nil, wrong("%s %s: %w", flag("acp"), f.acp, err)
+		return "", nil, wrong("--acp %s: %w", f.acp, err)
 	}
 	if slices.Contains(taskagent.CLIPrograms(), acp[0]) {
-		return "", nil, wrong("%s: %s does not speak the Agent Client Protocol; write %s %[2]s", flag("acp"), acp[0], flag("cli"))
+		return "", nil, wrong("--acp: %s does not speak the Agent Client Protocol; write --cli %[1]s", acp[0])
 	}
 	return acp[0], acp, nil
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/internal/values/brief"
-	"github.com/refrain-dev/refrain/internal/values/fielderror"
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 	"github.com/refrain-dev/refrain/internal/values/suggest"
 )
 
@@ -283,22 +283,32 @@ func (f *loopFlags) setDefaults(fl *pflag.FlagSet, name string, text []byte, pro
 	return nil
 }
 
-// flag is the name of a flag in an error that [loopFlags.traced] can trace.
-func flag(name string) fielderror.Name { return fielderror.Name("--" + name) }
+// flagError is an error about flags, which [loopFlags.traced] can trace.
+type flagError struct {
+	error
 
-// wrong returns an error about flags. Names of flags in it are values, made by [flag].
-func wrong(format string, args ...any) error { return fielderror.Whole(format, args...) }
+	flags []string // such as --until
+}
+
+func (e *flagError) Unwrap() error { return errors.Unwrap(e.error) }
+
+var flagName = lazyregexp.New(`--[a-z][-a-z]*`)
+
+// wrong returns an error about the flags that its format names. A value of an argument names none.
+func wrong(format string, args ...any) error {
+	return &flagError{fmt.Errorf(format, args...), flagName().FindAllString(format, -1)}
+}
 
 // traced adds to an error about flags which files have set them.
 func (f *loopFlags) traced(err error) error {
-	about, _ := errors.AsType[*fielderror.Error](err)
+	about, _ := errors.AsType[*flagError](err)
 	field := "" // in an error about the definition
 	if p, ok := errors.AsType[*definition.Problem](err); ok {
 		field = p.Field()
 	}
 	var from []string
 	for _, name := range slices.Sorted(maps.Keys(f.origins)) {
-		if about != nil && about.Names("--"+name) || field == strings.ReplaceAll(name, "-", "_") {
+		if about != nil && slices.Contains(about.flags, "--"+name) || field == strings.ReplaceAll(name, "-", "_") {
 			from = append(from, "--"+name+" is from "+f.origins[name])
 		}
 	}

@@ -179,19 +179,19 @@ const tries = 3
 func (f *loopFlags) tasks() (*codingloop.Plan, error) {
 	file, err := filepath.Abs(f.plan)
 	if err != nil {
-		return nil, wrong("%s: %w", flag("plan"), err)
+		return nil, wrong("--plan: %w", err)
 	}
 	root, err := filepath.Abs(f.run.root)
 	if err != nil {
-		return nil, wrong("%s: %w", flag("plan"), err)
+		return nil, wrong("--plan: %w", err)
 	}
 	name, err := filepath.Rel(root, file)
 	if err != nil || !filepath.IsLocal(name) {
-		return nil, wrong("%s: %s is not below the folder %s, so the branch cannot have it; move it", flag("plan"), f.plan, root)
+		return nil, wrong("--plan: %s is not below the folder %s, so the branch cannot have it; move it", f.plan, root)
 	}
 	p, err := readPlan(file)
 	if err != nil {
-		return nil, wrong("%s: %w", flag("plan"), err)
+		return nil, wrong("--plan: %w", err)
 	}
 	next := p.Next(plan.Progress{}, f.until, "")
 	if f.planOver = next.Open == 0; !f.bounded {

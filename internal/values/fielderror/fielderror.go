@@ -11,7 +11,6 @@ package fielderror
 import (
 	"errors"
 	"fmt"
-	"slices"
 )
 
 // Name is the name of another field in the text of an error, such as OutputKey. Give it as an argument of the format.
@@ -66,11 +65,6 @@ func (e *Error) Text(rename func(path string) string) string {
 		args[i] = arg
 	}
 	return fmt.Errorf(e.format, args...).Error()
-}
-
-// Names reports whether the error is about a field, or names it in its text.
-func (e *Error) Names(field string) bool {
-	return e.Field == field || slices.Contains(e.args, any(Name(field)))
 }
 
 // Unwrap returns the error that the format has for %w; nil if there is none.
