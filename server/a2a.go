@@ -25,6 +25,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/history/progress"
 	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/runs/access"
 	"github.com/refrain-dev/refrain/internal/runs/operations"
 	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
 	"github.com/refrain-dev/refrain/internal/web/wire"
@@ -40,30 +41,34 @@ const (
 )
 
 // toAgentREST lists the methods and paths of the binding to HTTP, which are below /v1 in version 0.3.
-var toAgentREST = [][2]string{
-	{"POST", "/message:send"},
-	{"POST", "/message:stream"},
-	{"GET", "/tasks"},
-	{"GET", "/tasks/{id}"},
-	{"GET", "/tasks/{id}:subscribe"},
-	{"POST", "/tasks/{id}:subscribe"},
-	{"POST", "/tasks/{id}:cancel"},
-	{"GET", "/tasks/{id}/pushNotificationConfigs"},
-	{"POST", "/tasks/{id}/pushNotificationConfigs"},
-	{"GET", "/tasks/{id}/pushNotificationConfigs/{config}"},
-	{"DELETE", "/tasks/{id}/pushNotificationConfigs/{config}"},
+var toAgentREST = []struct {
+	method, path string
+	role         access.Role
+}{
+	{"POST", "/message:send", access.Operator},
+	{"POST", "/message:stream", access.Operator},
+	{"GET", "/tasks", access.Reader},
+	{"GET", "/tasks/{id}", access.Reader},
+	{"GET", "/tasks/{id}:subscribe", access.Reader},
+	{"POST", "/tasks/{id}:subscribe", access.Reader},
+	{"POST", "/tasks/{id}:cancel", access.Operator},
+	{"GET", "/tasks/{id}/pushNotificationConfigs", access.Operator},
+	{"POST", "/tasks/{id}/pushNotificationConfigs", access.Operator},
+	{"GET", "/tasks/{id}/pushNotificationConfigs/{config}", access.Operator},
+	{"DELETE", "/tasks/{id}/pushNotificationConfigs/{config}", access.Operator},
 }
 
 // a2aRoutes returns all operations over A2A, which overA2A carries out.
 func a2aRoutes() []wire.Route {
 	const old, now = a2aPath + "{definition}", a2aNow + "{definition}"
 	all := []wire.Route{
-		wire.At("POST", old, nil), wire.At("POST", now, nil), // JSON-RPC
-		wire.At("GET", old+cardPath, nil), wire.At("GET", now+cardPath, nil), wire.At("GET", cardPath, nil),
-		wire.At("GET", old+"/v1/card", nil), wire.At("GET", now+"/extendedAgentCard", nil),
+		wire.At("POST", old, access.Reader, nil), wire.At("POST", now, access.Reader, nil), // JSON-RPC, whose methods need what they do
+		wire.At("GET", old+cardPath, access.Reader, nil), wire.At("GET", now+cardPath, access.Reader, nil),
+		wire.At("GET", cardPath, access.Reader, nil),
+		wire.At("GET", old+"/v1/card", access.Reader, nil), wire.At("GET", now+"/extendedAgentCard", access.Reader, nil),
 	}
 	for _, r := range toAgentREST {
-		all = append(all, wire.At(r[0], old+"/v1"+r[1], nil), wire.At(r[0], now+r[1], nil))
+		all = append(all, wire.At(r.method, old+"/v1"+r.path, r.role, nil), wire.At(r.method, now+r.path, r.role, nil))
 	}
 	return all
 }
@@ -82,7 +87,11 @@ func (s *Server) overA2A(w http.ResponseWriter, r *http.Request) error {
 		r = r.Clone(r.Context())
 		r.URL = &at
 	}
-	if clean := urlpath.Clean("/"+path) == "/"+path; path != "" && !clean || !s.knows(r) {
+	role, known := s.roleFor(r)
+	if err := operations.Permit(r.Context(), role); err != nil {
+		return err
+	}
+	if clean := urlpath.Clean("/"+path) == "/"+path; path != "" && !clean || !known {
 		id, instead := oddTask(path)
 		if instead == "" {
 			return s.noRoute(w, r)
@@ -145,15 +154,19 @@ func oddTask(path string) (id, instead string) {
 	return id, before + "tasks/_" + verb
 }
 
-// knows reports whether the server has a route for a request.
-func (s *Server) knows(r *http.Request) bool {
+// roleFor returns the role that the route of a request needs; known is false if the server has no such route.
+func (s *Server) roleFor(r *http.Request) (role access.Role, known bool) {
 	method := r.Method
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
-	return slices.ContainsFunc(s.known, func(known wire.Route) bool {
+	i := slices.IndexFunc(s.known, func(known wire.Route) bool {
 		return known.Method == method && has(known, r.URL.EscapedPath())
 	})
+	if i < 0 {
+		return access.Reader, false
+	}
+	return s.known[i].Role, true
 }
 
 // fitting returns an error if a client speaks another version of the protocol than the one that its address serves.
@@ -209,9 +222,9 @@ func (s *Server) sendCard(w http.ResponseWriter, r *http.Request, name string, o
 	}
 	add(a2aNow, a2a.Version)
 	add(a2aPath, a2av0.Version)
-	if s.cfg.Token != "" {
+	if s.cfg.Token != "" || s.cfg.People != nil {
 		card.SecuritySchemes = a2a.NamedSecuritySchemes{"token": a2a.HTTPAuthSecurityScheme{
-			Scheme: "Bearer", Description: "The token that the server was started with.",
+			Scheme: "Bearer", Description: "The token that the operator of the server gives out.",
 		}}
 		card.SecurityRequirements = a2a.SecurityRequirementsOptions{{"token": {}}}
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
+	"github.com/refrain-dev/refrain/internal/runs/access"
+	"github.com/refrain-dev/refrain/internal/runs/operations"
 	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
 	"github.com/refrain-dev/refrain/internal/runs/record"
 )
@@ -55,6 +57,9 @@ func shownPush(t *pushTarget) *a2a.PushConfig {
 
 // targets returns the addresses that get the changes of a task. It fails if the task is not one of the definition.
 func (a *a2aAgent) targets(ctx context.Context, id a2a.TaskID) ([]*pushTarget, error) {
+	if err := operations.Permit(ctx, access.Operator); err != nil { // an address may have a password in it
+		return nil, err
+	}
 	if err := a.mine(ctx, id); err != nil {
 		return nil, err
 	}
@@ -100,7 +105,10 @@ func (a *a2aAgent) ListTaskPushConfigs(ctx context.Context, req *a2a.ListTaskPus
 // CreateTaskPushConfig adds an address to a task. The server sends the task to this address at once, and then at each
 // change of the task's state.
 func (a *a2aAgent) CreateTaskPushConfig(ctx context.Context, c *a2a.PushConfig) (*a2a.PushConfig, error) {
-	err := a.mine(ctx, c.TaskID)
+	err := operations.Permit(ctx, access.Operator)
+	if err == nil {
+		err = a.mine(ctx, c.TaskID)
+	}
 	if err == nil {
 		err = a.sendable(c)
 	}
@@ -118,13 +126,15 @@ func (a *a2aAgent) DeleteTaskPushConfig(ctx context.Context, req *a2a.DeleteTask
 	if _, err := a.targets(ctx, req.TaskID); err != nil {
 		return a.fails(err)
 	}
-	err := a.s.pushes.records.Change(context.WithoutCancel(ctx), string(req.TaskID), func(rec *pushRecord) error {
-		left := slices.DeleteFunc(slices.Clone(rec.Targets), func(t *pushTarget) bool { return t.ID == req.ID })
-		if len(left) == len(rec.Targets) {
-			return record.ErrSame // the protocol says that an unknown ID is not an error
-		}
-		rec.Targets = left
-		return nil
+	err := a.s.runs.Change(ctx, "remove push address", func() (string, error) {
+		return string(req.TaskID), a.s.pushes.records.Change(context.WithoutCancel(ctx), string(req.TaskID), func(rec *pushRecord) error {
+			left := slices.DeleteFunc(slices.Clone(rec.Targets), func(t *pushTarget) bool { return t.ID == req.ID })
+			if len(left) == len(rec.Targets) {
+				return record.ErrSame // the protocol says that an unknown ID is not an error
+			}
+			rec.Targets = left
+			return nil
+		})
 	})
 	return a.fails(err)
 }

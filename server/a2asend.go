@@ -20,6 +20,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/refrain-dev/refrain/internal/history/runlog"
+	"github.com/refrain-dev/refrain/internal/runs/access"
 	"github.com/refrain-dev/refrain/internal/runs/operations"
 	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
 	"github.com/refrain-dev/refrain/internal/runs/program"
@@ -94,6 +95,9 @@ func (a *a2aAgent) read(req *a2a.SendMessageRequest) (*messageContent, error) {
 // take carries out a message: it starts a run, or answers a question of the run that the message names. If a client sends
 // the same message again, take does nothing more and returns the same run. wrong says why an answer was not accepted.
 func (a *a2aAgent) take(ctx context.Context, req *a2a.SendMessageRequest) (id, wrong string, err error) {
+	if err := operations.Permit(ctx, access.Operator); err != nil {
+		return "", "", err
+	}
 	what, err := a.read(req)
 	if err != nil {
 		return "", "", err

@@ -20,6 +20,7 @@ import (
 
 	"github.com/refrain-dev/refrain/internal/history/runlog"
 	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/runs/access"
 	"github.com/refrain-dev/refrain/internal/runs/operations"
 	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
 	"github.com/refrain-dev/refrain/internal/runs/program"
@@ -440,11 +441,15 @@ func placeAt(token string) (taskPlace, error) {
 
 // CancelTask cancels the run, and waits up to [operations.LetsGo] until it has ended.
 func (a *a2aAgent) CancelTask(ctx context.Context, req *a2a.CancelTaskRequest) (*a2a.Task, error) {
-	if err := a.mine(ctx, req.ID); err != nil {
+	err := operations.Permit(ctx, access.Operator)
+	if err == nil {
+		err = a.mine(ctx, req.ID)
+	}
+	if err != nil {
 		return nil, a.fails(err)
 	}
 	id := string(req.ID)
-	err := a.s.runs.Cancel(context.WithoutCancel(ctx), id, "canceled over A2A")
+	err = a.s.runs.Cancel(context.WithoutCancel(ctx), id, "canceled over A2A")
 	if errors.Is(err, supervisor.ErrOver) {
 		return nil, a2a.NewError(a2a.ErrTaskNotCancelable, credential.Masked(err.Error()))
 	}

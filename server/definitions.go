@@ -107,7 +107,7 @@ func (s *Server) putDefinition(w http.ResponseWriter, r *http.Request) error {
 			err = s.runs.Trusts(p, def, text)
 		}
 		if err == nil {
-			err = s.runs.Change(r.Context(), "write definition", func() (string, error) { return name, s.runs.Folder.Write(file, text) })
+			err = s.runs.Change(r.Context(), operations.WriteDefinition, func() (string, error) { return name, s.runs.Folder.Write(file, text) })
 		}
 		if err != nil {
 			return err
@@ -149,7 +149,7 @@ func (s *Server) deleteDefinition(w http.ResponseWriter, r *http.Request) error 
 	if err := fresh(r, text); err != nil {
 		return err
 	}
-	err = s.runs.Change(r.Context(), "delete definition", func() (string, error) { return r.PathValue("name"), s.runs.Folder.Delete(file) })
+	err = s.runs.Change(r.Context(), operations.DeleteDefinition, func() (string, error) { return r.PathValue("name"), s.runs.Folder.Delete(file) })
 	if err != nil {
 		return err
 	}

@@ -5,8 +5,6 @@ package server
 import (
 	"container/list"
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"io"
 	"maps"
@@ -24,6 +22,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/runs/access"
 	"github.com/refrain-dev/refrain/internal/runs/operations"
 	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
 	"github.com/refrain-dev/refrain/internal/web/wire"
@@ -35,7 +34,8 @@ const policy = "default-src 'self'; img-src 'self' data:; object-src 'none'; bas
 
 // guarded passes on only requests that are allowed. A request must name one of the server's hosts, which prevents DNS
 // rebinding. A request that changes something must not come from a page of another origin. If the server has a token, the
-// request must have it. guarded also limits the time that a client takes to send a request and to read the response.
+// request must have it, or come from a person whom the server knows: see identify. guarded also limits the time that a client
+// takes to send a request and to read the response.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	origin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -54,6 +54,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 			h.Set("Cache-Control", "no-store")
 		}
 		var p *problem.Problem
+		var who access.Person
 		switch {
 		case !s.named(r.Host):
 			p = problem.New(http.StatusMisdirectedRequest, "wrong_host", "This server has another name",
@@ -61,8 +62,12 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		case origin.Check(r) != nil || !sameScheme(r):
 			p = problem.New(http.StatusForbidden, "cross_origin", "Another page may not do that",
 				"the request comes from a page of another origin")
-		case s.cfg.Token != "" && isClosed(r) && !s.proven(r):
-			p = s.unproven(r)
+		case isClosed(r):
+			if who, p = s.recognize(r); p == nil {
+				var leave func()
+				r, leave = s.enter(r, who)
+				defer leave()
+			}
 		}
 		switch read := p == nil && isClosed(r); { // read: the handler reads the body
 		case r.ContentLength != 0 && read:
@@ -78,23 +83,14 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 			s.Refuse(w, r, p)
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(operations.WithCaller(r.Context(), s.callerOf(r))))
+		next.ServeHTTP(w, r.WithContext(operations.WithCaller(r.Context(), newCaller(r, who))))
 	})
 }
 
-// The names of callers: a client with the token, and a client of a server without a token.
-const (
-	callerToken = "token"
-	callerLocal = "local"
-)
-
-// callerOf returns the caller of a request that guarded has allowed.
-func (s *Server) callerOf(r *http.Request) operations.Caller {
-	c := operations.Caller{Name: callerToken, Address: r.RemoteAddr, Via: r.Method + " " + r.URL.Path, Agent: fromAgent(r.URL.Path)}
-	if s.cfg.Token == "" {
-		c.Name = callerLocal
-	}
-	return c
+// newCaller returns the caller of a request that guarded has allowed; nobody for one that needs no token.
+func newCaller(r *http.Request, who access.Person) operations.Caller {
+	return operations.Caller{Person: who, Anonymous: who == holder || who == local || who == access.Person{}, Address: r.RemoteAddr,
+		Via: r.Method + " " + r.URL.Path, Agent: fromAgent(r.URL.Path)}
 }
 
 // fromAgent reports whether a path belongs to a protocol that agents speak: MCP, A2A or ADK's API. People use the page and the
@@ -167,13 +163,6 @@ func (s *Server) named(host string) bool {
 		return addr.IsLoopback() || s.cfg.AnyAddress || slices.Contains(s.cfg.Hosts, host)
 	}
 	return host == "localhost" || slices.ContainsFunc(s.cfg.Hosts, func(h string) bool { return strings.EqualFold(h, host) })
-}
-
-// proven reports whether a request has the token. It takes the same time for every wrong token.
-func (s *Server) proven(r *http.Request) bool {
-	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")
-	given, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.cfg.Token))
-	return ok && strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(given[:], want[:]) == 1
 }
 
 // timely is a response writer that gives the client a new deadline for each piece of the response. A client that does not read
@@ -299,7 +288,8 @@ func (s *Server) unproven(r *http.Request) *problem.Problem {
 type conns struct {
 	net.Listener
 	most   int
-	closed func(from string) // is called for each connection that was closed because there was no place
+	shared func(netip.Addr) bool // reports whether an address is a proxy's, whose connections are those of many clients
+	closed func(from string)     // is called for each connection that was closed because there was no place
 
 	mu   sync.Mutex
 	all  int
@@ -342,7 +332,7 @@ func (l *conns) place(raw net.Conn) (c *conn, lost net.Conn) {
 	c = &conn{Conn: raw, l: l, client: clientOf(raw.RemoteAddr().String())}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	crowded := l.of[c.client] >= max(1, l.most/2)
+	crowded := l.of[c.client] >= max(1, l.most/2) && !l.shared(c.client.Addr())
 	if crowded || l.all >= l.most {
 		old := l.idle.Front()
 		for crowded && old != nil && old.Value.(*conn).client != c.client {

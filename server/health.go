@@ -120,10 +120,10 @@ func (s *Server) index(w http.ResponseWriter, _ *http.Request) error {
 }
 
 // about describes the server.
-func (s *Server) about(w http.ResponseWriter, _ *http.Request) error {
+func (s *Server) about(w http.ResponseWriter, r *http.Request) error {
 	return s.Send(w, http.StatusOK, map[string]any{
 		"version": s.cfg.Version, "started": s.began, "now": time.Now(), "stopping": s.runs.Closing(),
-		"allow_commands": s.cfg.AllowCommands, "allow_private": s.cfg.AllowPrivate, "token": s.cfg.Token != "",
-		"read_only": s.cfg.ReadOnly,
+		"allow_commands": s.cfg.AllowCommands, "allow_private": s.cfg.AllowPrivate, "token": s.cfg.Token != "" || s.cfg.People != nil,
+		"read_only": s.cfg.ReadOnly, "you": youOf(r.Context()),
 	})
 }

@@ -46,6 +46,8 @@ type site struct {
 	dir   string
 	store session.Service
 	logs  *logs
+
+	clients int // with an address of their own: see try
 }
 
 // logs is what a server has logged.

@@ -68,7 +68,7 @@ var private = mcp.Cacheable{CacheScope: "private"}
 // Config.MaxBody, gets an error without an ID; empty lines are skipped.
 func (s *Server) ServeMCP(in io.Reader, out io.Writer) error {
 	lines := newMCPLines(in, out, int(min(4*s.cfg.MaxBody, 1<<30)))
-	ctx := operations.WithCaller(context.Background(), operations.Caller{Name: callerLocal, Via: "MCP on standard input", Agent: true})
+	ctx := operations.WithCaller(context.Background(), operations.Caller{Person: local, Anonymous: true, Via: "MCP on standard input", Agent: true})
 	session, err := s.mcp().Connect(ctx, &mcp.IOTransport{Reader: lines, Writer: lines, MaxLineLength: -1}, nil)
 	if err != nil {
 		return fmt.Errorf("serve MCP: %w", err)
@@ -126,7 +126,7 @@ func withRequest(ctx context.Context) (context.Context, context.CancelFunc) {
 // mcpAbsent lists the methods of features that the server does not have. Without this list the SDK would answer them.
 var mcpAbsent = []string{"prompts/list", "prompts/get", "logging/setLevel", "completion/complete", "resources/subscribe", "resources/unsubscribe"}
 
-// mcpGuarded refuses methods of features that the server lacks, request states that the server has not issued, and arguments
+// mcpGuarded refuses methods of features that the server lacks, lists only tools for the role of the client, refuses request states that the server has not issued, and arguments
 // that are too large. It returns a panic as an error, masks secrets in every result, and lists the resources itself.
 func (s *Server) mcpGuarded(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
@@ -156,7 +156,13 @@ func (s *Server) mcpGuarded(next mcp.MethodHandler) mcp.MethodHandler {
 		if list, ok := req.(*mcp.ListResourcesRequest); ok {
 			return s.listResources(ctx, list)
 		}
-		return next(ctx, method, req)
+		if res, err = next(ctx, method, req); err != nil {
+			return res, err
+		}
+		if list, ok := res.(*mcp.ListToolsResult); ok {
+			list.Tools = slices.DeleteFunc(list.Tools, func(t *mcp.Tool) bool { return operations.Permit(ctx, roleOf(t.Annotations)) != nil })
+		}
+		return res, nil
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/history/runlog"
 	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/runs/access"
 	"github.com/refrain-dev/refrain/internal/runs/operations"
 	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
 	"github.com/refrain-dev/refrain/internal/values/brief"
@@ -127,6 +128,14 @@ var (
 	ends    = mcp.ToolAnnotations{DestructiveHint: new(true), OpenWorldHint: new(false)}
 )
 
+// roleOf returns the role that a tool needs.
+func roleOf(does *mcp.ToolAnnotations) access.Role {
+	if does.ReadOnlyHint {
+		return access.Reader
+	}
+	return access.Operator
+}
+
 // textResult is a result of a tool, with a text for clients that do not read structured results.
 type textResult interface{ text() string }
 
@@ -141,7 +150,11 @@ func addTool[In any, Out textResult](s *Server, m *mcp.Server, name, title strin
 		func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
 			ctx, cancel := withRequest(ctx)
 			defer cancel()
-			out, err := do(ctx, req, &in)
+			var out Out
+			err := operations.Permit(ctx, roleOf(&does))
+			if err == nil {
+				out, err = do(ctx, req, &in)
+			}
 			if refused, ok := errors.AsType[*operations.NotAcceptedError](err); ok {
 				asks, accepted := asksConsent(req, refused)
 				if asks != nil {

@@ -95,16 +95,18 @@ func newPushes(s *Server) *pushes {
 // add stores an address of a task. It replaces an address that has the same ID, unless the two are equal.
 func (p *pushes) add(ctx context.Context, c *a2a.PushConfig, old bool) error {
 	c.ID = cmp.Or(c.ID, uuid.NewString())
-	err := p.records.Change(ctx, string(c.TaskID), func(rec *pushRecord) error {
-		if slices.ContainsFunc(rec.Targets, func(t *pushTarget) bool { return t.Old == old && reflect.DeepEqual(t.PushConfig, *c) }) {
-			return record.ErrSame
-		}
-		rec.Targets = slices.DeleteFunc(rec.Targets, func(t *pushTarget) bool { return t.ID == c.ID })
-		if len(rec.Targets) >= pushMost {
-			return problem.Bad("the task has %d addresses for notifications, which is the most: delete one", pushMost)
-		}
-		rec.Targets, rec.Over = append(rec.Targets, &pushTarget{PushConfig: *c, Old: old}), false
-		return nil
+	err := p.s.runs.Change(ctx, "add push address", func() (string, error) {
+		return string(c.TaskID), p.records.Change(ctx, string(c.TaskID), func(rec *pushRecord) error {
+			if slices.ContainsFunc(rec.Targets, func(t *pushTarget) bool { return t.Old == old && reflect.DeepEqual(t.PushConfig, *c) }) {
+				return record.ErrSame
+			}
+			rec.Targets = slices.DeleteFunc(rec.Targets, func(t *pushTarget) bool { return t.ID == c.ID })
+			if len(rec.Targets) >= pushMost {
+				return problem.Bad("the task has %d addresses for notifications, which is the most: delete one", pushMost)
+			}
+			rec.Targets, rec.Over = append(rec.Targets, &pushTarget{PushConfig: *c, Old: old}), false
+			return nil
+		})
 	})
 	if err == nil {
 		p.watch(string(c.TaskID))

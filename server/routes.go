@@ -8,58 +8,60 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/refrain-dev/refrain/internal/runs/access"
 	"github.com/refrain-dev/refrain/internal/runs/operations"
 	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
 	"github.com/refrain-dev/refrain/internal/web/adk"
 	"github.com/refrain-dev/refrain/internal/web/wire"
 )
 
-// v1 returns the routes of the API, which openapi.json describes. A path that ends in {id}:verb is an action on a run.
+// v1 returns the routes of the API, which openapi.json describes, with the role that each needs. A path that ends in {id}:verb is an
+// action on a run.
 func (s *Server) v1() []wire.Route {
 	return []wire.Route{
-		wire.At("GET", "/definitions", s.listDefinitions),
-		wire.At("GET", "/definitions/{name}", s.getDefinition),
-		wire.At("PUT", "/definitions/{name}", s.putDefinition),
-		wire.At("DELETE", "/definitions/{name}", s.deleteDefinition),
-		wire.At("POST", "/definitions:validate", s.validate),
-		wire.At("POST", "/definitions:edit", s.edit),
-		wire.At("POST", "/definitions:outline", s.outline),
-		wire.At("POST", "/definitions:complete", s.complete),
-		wire.At("POST", "/definitions:try", s.try),
-		wire.At("GET", "/schema/definition.json", s.schema),
-		wire.At("GET", "/schema/fields.json", s.fields),
+		wire.At("GET", "/definitions", access.Reader, s.listDefinitions),
+		wire.At("GET", "/definitions/{name}", access.Reader, s.getDefinition),
+		wire.At("PUT", "/definitions/{name}", access.Author, s.putDefinition),
+		wire.At("DELETE", "/definitions/{name}", access.Author, s.deleteDefinition),
+		wire.At("POST", "/definitions:validate", access.Author, s.validate),
+		wire.At("POST", "/definitions:edit", access.Author, s.edit),
+		wire.At("POST", "/definitions:outline", access.Reader, s.outline),
+		wire.At("POST", "/definitions:complete", access.Author, s.complete),
+		wire.At("POST", "/definitions:try", access.Author, s.try),
+		wire.At("GET", "/schema/definition.json", access.Reader, s.schema),
+		wire.At("GET", "/schema/fields.json", access.Reader, s.fields),
 
-		wire.At("GET", "/runs", s.listRuns),
-		wire.At("POST", "/runs", s.startRun),
-		wire.At("GET", "/runs/{id}", s.getRun),
-		wire.At("DELETE", "/runs/{id}", s.deleteRun),
-		wire.At("GET", "/runs/{id}/events", s.events),
-		wire.At("GET", "/runs/{id}/iterations", s.iterations),
-		wire.At("GET", "/runs/{id}/scores", s.scores),
-		wire.At("GET", "/runs/{id}/view", s.view),
-		wire.At("GET", "/runs/{id}/view/iterations", s.viewIterations),
-		wire.At("GET", "/runs/{id}/view/step", s.viewStep),
-		wire.At("GET", "/runs/{id}/prompt", s.prompt),
-		wire.At("GET", "/runs/{id}/transcript", s.transcript),
-		wire.At("GET", "/runs/{id}/state", s.state),
-		wire.At("GET", "/runs/{id}/diff", s.diff),
-		wire.At("GET", "/runs/{id}/files", s.files),
-		wire.At("GET", "/runs/{id}/files/iterations", s.filesBy),
-		wire.At("GET", "/runs/{id}/files/diff", s.fileDiff),
-		wire.At("GET", "/runs/{id}/files/patch", s.patch),
-		wire.At("GET", "/runs/{id}/export", s.export),
-		wire.At("GET", "/runs/{id}/definition", s.runDefinition),
-		wire.At("POST", "/runs/{id}:pause", s.pause),
-		wire.At("POST", "/runs/{id}:tell", s.hint),
-		wire.At("POST", "/runs/{id}:resume", s.resume),
-		wire.At("POST", "/runs/{id}:cancel", s.cancel),
-		wire.At("POST", "/runs/{id}:fork", s.fork),
-		wire.At("POST", "/runs/{id}:answer", s.answer),
-		wire.At("POST", "/runs:backtest", s.backtest).Reading(),
-		wire.At("GET", "/runs:backtest", s.study),
+		wire.At("GET", "/runs", access.Reader, s.listRuns),
+		wire.At("POST", "/runs", access.Operator, s.startRun),
+		wire.At("GET", "/runs/{id}", access.Reader, s.getRun),
+		wire.At("DELETE", "/runs/{id}", access.Author, s.deleteRun),
+		wire.At("GET", "/runs/{id}/events", access.Reader, s.events),
+		wire.At("GET", "/runs/{id}/iterations", access.Reader, s.iterations),
+		wire.At("GET", "/runs/{id}/scores", access.Reader, s.scores),
+		wire.At("GET", "/runs/{id}/view", access.Reader, s.view),
+		wire.At("GET", "/runs/{id}/view/iterations", access.Reader, s.viewIterations),
+		wire.At("GET", "/runs/{id}/view/step", access.Reader, s.viewStep),
+		wire.At("GET", "/runs/{id}/prompt", access.Reader, s.prompt),
+		wire.At("GET", "/runs/{id}/transcript", access.Reader, s.transcript),
+		wire.At("GET", "/runs/{id}/state", access.Reader, s.state),
+		wire.At("GET", "/runs/{id}/diff", access.Reader, s.diff),
+		wire.At("GET", "/runs/{id}/files", access.Reader, s.files),
+		wire.At("GET", "/runs/{id}/files/iterations", access.Reader, s.filesBy),
+		wire.At("GET", "/runs/{id}/files/diff", access.Reader, s.fileDiff),
+		wire.At("GET", "/runs/{id}/files/patch", access.Reader, s.patch),
+		wire.At("GET", "/runs/{id}/export", access.Reader, s.export),
+		wire.At("GET", "/runs/{id}/definition", access.Reader, s.runDefinition),
+		wire.At("POST", "/runs/{id}:pause", access.Operator, s.pause),
+		wire.At("POST", "/runs/{id}:tell", access.Operator, s.hint),
+		wire.At("POST", "/runs/{id}:resume", access.Operator, s.resume),
+		wire.At("POST", "/runs/{id}:cancel", access.Operator, s.cancel),
+		wire.At("POST", "/runs/{id}:fork", access.Operator, s.fork),
+		wire.At("POST", "/runs/{id}:answer", access.Operator, s.answer),
+		wire.At("POST", "/runs:backtest", access.Reader, s.backtest).Reading(),
+		wire.At("GET", "/runs:backtest", access.Reader, s.study),
 
-		wire.At("GET", "/server", s.about),
-		wire.At("GET", "/openapi.json", s.openAPI),
+		wire.At("GET", "/server", access.Reader, s.about),
+		wire.At("GET", "/openapi.json", access.Reader, s.openAPI),
 	}
 }
 
@@ -84,11 +86,12 @@ func (s *Server) routes() http.Handler {
 	s.register(mux, strings.TrimSuffix(v1Path, "/"), s.v1())
 	s.agents(mux)
 	s.register(mux, "", []wire.Route{
-		wire.At("GET", "/healthz", s.healthy),
-		wire.At("GET", "/readyz", s.ready),
-		wire.At("GET", metricsPath, s.metrics),
+		wire.At("GET", "/healthz", access.None, s.healthy),
+		wire.At("GET", "/readyz", access.None, s.ready),
+		wire.At("GET", metricsPath, access.Reader, s.metrics),
 	})
-	mux.Handle(mcpPath, s.Answering(s.overMCP()))
+	s.known = append(s.known, wire.At("POST", mcpPath, access.Reader, nil)) // and each tool has a role
+	mux.Handle(mcpPath, s.Answering(permitted(access.Reader, s.overMCP())))
 	for _, rest := range []string{adkPath, "/healthz", "/readyz", metricsPath} {
 		mux.Handle(rest, s.Answering(s.noRoute))
 	}
@@ -113,8 +116,18 @@ func (s *Server) agents(mux *http.ServeMux) {
 		one, all = onlyRead, onlyRead
 	}
 	s.known = append(s.known, a2aRoutes()...)
-	mux.Handle("GET "+cardPath, s.Answering(one))
-	s.a2a = s.Answering(all)
+	mux.Handle("GET "+cardPath, s.Answering(permitted(access.Reader, one)))
+	s.a2a = s.Answering(permitted(access.Reader, all)) // and each route and method has a role
+}
+
+// permitted returns an operation that refuses people without a role.
+func permitted(role access.Role, do func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if err := operations.Permit(r.Context(), role); err != nil {
+			return err
+		}
+		return do(w, r)
+	}
 }
 
 // onlyRead refuses a request that would change something, because the server is read-only.
@@ -125,10 +138,11 @@ func onlyRead(http.ResponseWriter, *http.Request) error { return operations.ErrR
 func (s *Server) register(mux *http.ServeMux, below string, routes []wire.Route) {
 	verbs := make(map[string]map[string]http.Handler)
 	for _, r := range routes {
-		s.known = append(s.known, wire.At(r.Method, below+r.Path, nil))
+		s.known = append(s.known, wire.At(r.Method, below+r.Path, r.Role, nil))
 		if !s.runs.Offers(!r.Reads) {
 			r.Do = onlyRead
 		}
+		r.Do = permitted(r.Role, r.Do)
 		before, verb, acts := strings.Cut(r.Path, "}:")
 		if !acts {
 			mux.Handle(r.Method+" "+below+r.Path, s.Answering(r.Do))

@@ -22,7 +22,6 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
-	"github.com/refrain-dev/refrain/supervisor"
 )
 
 // Pages of lists.
@@ -234,10 +233,7 @@ func (s *Server) pause(w http.ResponseWriter, r *http.Request) error {
 		Now    bool   `json:"now"`
 	}
 	return s.acts(w, r, http.StatusAccepted, &req, func(ctx context.Context, id string) error {
-		if req.By != "" {
-			ctx = supervisor.As(ctx, req.By)
-		}
-		return s.runs.Pause(ctx, id, req.Reason, req.Now)
+		return s.runs.Pause(operations.Claimed(ctx, req.By), id, req.Reason, req.Now)
 	})
 }
 
@@ -248,10 +244,7 @@ func (s *Server) hint(w http.ResponseWriter, r *http.Request) error {
 		By   string `json:"by"`
 	}
 	return s.acts(w, r, http.StatusAccepted, &req, func(ctx context.Context, id string) error {
-		if req.By != "" {
-			ctx = supervisor.As(ctx, req.By)
-		}
-		_, err := s.runs.Tell(ctx, id, req.Text)
+		_, err := s.runs.Tell(operations.Claimed(ctx, req.By), id, req.Text)
 		return err
 	})
 }

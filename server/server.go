@@ -41,6 +41,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/runs/access"
 	"github.com/refrain-dev/refrain/internal/runs/operations"
 	"github.com/refrain-dev/refrain/internal/runs/scheduler"
 	"github.com/refrain-dev/refrain/internal/web/adk"
@@ -57,6 +58,11 @@ type Config struct {
 	// Token is the token that clients must send. It has at least 16 characters. If it is empty, the server accepts
 	// every client that reaches its address, so set it unless the address is a loopback one.
 	Token string
+	// People are those who have a token of their own, and those whom a proxy names. With them, or with Proxy.Header, the server accepts
+	// nobody else but a client with Token.
+	People *access.File
+	// Proxy is the proxy before the server.
+	Proxy Proxy
 	// Hosts are the names under which browsers may reach the server, without ports. "localhost" and
 	// the loopback addresses are always allowed. AnyAddress adds all IP addresses, for a server
 	// that listens on all of the machine's.
@@ -106,6 +112,7 @@ type Server struct {
 	known   []wire.Route // all routes of the handler, with their whole paths
 	http    *http.Server
 	streams streams
+	present attendance
 	tries   chan struct{} // has one value for each try of a definition in progress
 	prompts chan struct{} // has one value for each prompt that is being rebuilt
 	diffs   chan struct{} // has one value for each comparison of files in progress
@@ -147,6 +154,9 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
+	if err := cfg.Proxy.check(); err != nil {
+		return nil, err
+	}
 	s := &Server{
 		streams: streams{most: cfg.MaxStreams}, tries: make(chan struct{}, tryMost), prompts: make(chan struct{}, promptMost),
 		diffs: make(chan struct{}, compareMost), began: time.Now(), closing: make(chan struct{}), feeds: make(map[string]*feed),
@@ -173,6 +183,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Around != nil {
 		s.handler = cfg.Around(s.handler)
 	}
+	s.handler = s.proxied(s.handler)
 	s.http = &http.Server{
 		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: cfg.IdleTimeout,
 		MaxHeaderBytes: 64 << 10, ConnState: connState, ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
@@ -233,7 +244,7 @@ func (s *Server) recovered(runs []*supervisor.Run, err error) {
 
 // Serve accepts connections until Shutdown, and then returns nil.
 func (s *Server) Serve(l net.Listener) error {
-	err := s.http.Serve(&conns{Listener: l, most: s.cfg.MaxConns, closed: func(from string) {
+	err := s.http.Serve(&conns{Listener: l, most: s.cfg.MaxConns, shared: s.cfg.Proxy.trusts, closed: func(from string) {
 		s.Refusals.Add(context.Background(), "too_many_connections", "a connection was closed", "there are too many", from,
 			"limit", s.cfg.MaxConns)
 	}})
@@ -264,6 +275,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		f.cancel()
 		<-f.done
 	}
+	s.present.close()
 	s.Refusals.Flush()
 	return errors.Join(err, s.runs.Folder.Close())
 }

@@ -82,17 +82,20 @@ func (s *Supervisor) Questions(ctx context.Context, id string) ([]mark.Question,
 	return openQuestions(view, run.ID)
 }
 
-// As returns a context in which Pause, PauseNow, Cancel and Answer are recorded as requests of who, not of
+// As returns a context in which Start, Resume, Fork, Pause, PauseNow, Cancel, Tell and Answer are recorded as requests of who, not of
 // [Config.Owner].
 func As(ctx context.Context, who string) context.Context { return context.WithValue(ctx, asker{}, who) }
 
 type asker struct{}
 
-func (s *Supervisor) asker(ctx context.Context) string {
+func (s *Supervisor) asker(ctx context.Context) string { return askerOr(ctx, s.cfg.Owner) }
+
+// askerOr returns who asks in ctx, see [As]; owner if it has nobody.
+func askerOr(ctx context.Context, owner string) string {
 	if who, ok := ctx.Value(asker{}).(string); ok {
 		return who
 	}
-	return s.cfg.Owner
+	return owner
 }
 
 // ask sends a request to the process that drives a run, or carries it out here if no process drives the run. It tries

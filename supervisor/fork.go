@@ -163,7 +163,7 @@ func (s *Supervisor) copy(ctx context.Context, from *session.View, run *mark.Run
 	ev, err := session.NewRunEvent(mark.Run{
 		ID: run.ID, Name: run.Name, Input: run.Input, Status: mark.RunIsPaused, Started: time.Now(), Parent: &parent,
 	}, "refrain", mark.KindRunPaused, mark.RunPaused{
-		By: s.cfg.Owner, Reason: reason, Session: fork,
+		By: s.asker(ctx), Reason: reason, Session: fork,
 	})
 	if err != nil {
 		return err

@@ -101,7 +101,7 @@ func (s *Supervisor) takeUp(ctx context.Context, id string, opts ResumeOptions) 
 		r.run, r.before, r.more = *run, *run, opts.Continue
 		r.editor = findEditor(view, run.ID)
 		if err = r.enqueue(view, &opts); err == nil {
-			err = r.take(view, opts)
+			err = r.take(ctx, view, opts)
 		}
 	}
 	if err != nil {
@@ -155,9 +155,9 @@ func stoppedByLimit(view *session.View, run *mark.Run) bool {
 	return false
 }
 
-// take records in the log that this process took up the run and that it runs again.
-func (r *Run) take(view *session.View, opts ResumeOptions) error {
-	r.taken = &takeover{RunTaken: mark.RunTaken{By: r.owner, Program: opts.Program}}
+// take records in the log that the run runs again, and who asked for that or, if nobody did, which process took it up.
+func (r *Run) take(ctx context.Context, view *session.View, opts ResumeOptions) error {
+	r.taken = &takeover{RunTaken: mark.RunTaken{By: askerOr(ctx, r.owner), Program: opts.Program}}
 	if opts.Program != nil {
 		started, err := startedWith(view, r.run.ID)
 		if err != nil {

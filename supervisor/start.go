@@ -57,7 +57,7 @@ func (s *Supervisor) start(ctx context.Context, req *Request, drive bool) (*Run,
 	if drive && req.Driver != s.cfg.Driver {
 		return nil, fmt.Errorf("%w: %q: submit it", ErrDriver, req.Driver)
 	}
-	req.Started.By, req.Started.Sealed = s.cfg.Owner, true
+	req.Started.By, req.Started.Sealed = s.asker(ctx), true
 	id := req.SessionID
 	if id == "" {
 		for {

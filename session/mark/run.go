@@ -92,7 +92,7 @@ type RunStarted struct {
 	// Program is what the starter of the run needs to build its agents again. A run
 	// keeps the program that it was started with.
 	Program json.RawMessage `json:"program,omitempty"`
-	// By names who started the run, such as a process on a machine.
+	// By names who started the run: a person, a schedule, or a process on a machine.
 	By string `json:"by,omitempty"`
 	// Session is the ID of the session in which the run began. The IDs of the run's calls
 	// contain it, also after the log was copied into another session. Empty in logs of
@@ -105,7 +105,7 @@ type RunStarted struct {
 
 // RunTaken is the data of [KindRunTaken].
 type RunTaken struct {
-	// By names the process that drives the run now.
+	// By names who continued the run: a person, or the process that drives it now.
 	By string `json:"by,omitempty"`
 	// Program replaces [RunStarted.Program]; empty keeps it.
 	Program json.RawMessage `json:"program,omitempty"`

@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/internal/runs/access"
 	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -42,7 +43,7 @@ func TestAnAgentContinuesOnlyWhatWasThere(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	person, agent := t.Context(), WithCaller(t.Context(), Caller{Name: "model", Agent: true})
+	person, agent := t.Context(), WithCaller(t.Context(), Caller{Person: access.Person{Name: "model", Role: access.Author}, Agent: true})
 	waits := func(id string) {
 		t.Helper()
 		if run, err := r.Supervisor.Wait(person, id); err != nil || run.Status != mark.RunWaiting {

@@ -298,7 +298,7 @@ func (r *Runs) Cancel(ctx context.Context, id, reason string) error {
 
 // Remove removes a run that no process drives, with its mailbox. Its files stay.
 func (r *Runs) Remove(ctx context.Context, id string) error {
-	return r.change(ctx, "remove", id, func() error { return r.remove(ctx, id) })
+	return r.change(ctx, remove, id, func() error { return r.remove(ctx, id) })
 }
 
 func (r *Runs) remove(ctx context.Context, id string) error {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/runs/access"
 	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
 	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/session"
@@ -153,6 +154,9 @@ func (r *Runs) program(ctx context.Context, name, text string) (*program.Program
 	case (name == "") == (text == ""):
 		return nil, nil, problem.Bad("give either the name of a definition, or its text")
 	case text != "":
+		if err := Permit(ctx, access.Author); err != nil {
+			return nil, nil, err
+		}
 		file := path.Join(filepath.ToSlash(r.Dir), "definition.yaml")
 		var err error
 		if def, err = p.ReadIn(r.Folder.Parts(), file, "definition.yaml", []byte(text)); err != nil {

@@ -12,6 +12,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/refrain-dev/refrain/internal/runs/access"
 	"github.com/refrain-dev/refrain/internal/runs/operations"
 	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
 	"github.com/refrain-dev/refrain/internal/web/wire"
@@ -31,31 +32,31 @@ type API struct {
 // Routes are the operations of the API.
 func (a *API) Routes() []wire.Route {
 	all := []wire.Route{
-		wire.At("GET", "/list-apps", a.apps),
-		wire.At("GET", "/health", a.health),
-		wire.At("GET", "/apps/{app}/app-info", a.appInfo),
-		wire.At("POST", "/run", a.run),
-		wire.At("POST", "/run_sse", a.runSSE),
-		wire.At("GET", "/run_live", a.notHere),
-		wire.At("GET", "/apps/{app}/users/{user}/sessions", a.sessions),
-		wire.At("POST", "/apps/{app}/users/{user}/sessions", a.create),
-		wire.At("GET", "/apps/{app}/users/{user}/sessions/{session}", withKey(a.session)),
-		wire.At("POST", "/apps/{app}/users/{user}/sessions/{session}", a.create),
-		wire.At("PATCH", "/apps/{app}/users/{user}/sessions/{session}", withKey(a.patch)),
-		wire.At("DELETE", "/apps/{app}/users/{user}/sessions/{session}", withKey(a.delete)),
-		wire.At("GET", "/apps/{app}/users/{user}/sessions/{session}/artifacts", withKey(a.artifacts)),
-		wire.At("GET", "/apps/{app}/users/{user}/sessions/{session}/artifacts/{artifact}", withKey(a.artifact)),
-		wire.At("GET", "/apps/{app}/users/{user}/sessions/{session}/artifacts/{artifact}/versions/{version}", withKey(a.artifact)),
-		wire.At("DELETE", "/apps/{app}/users/{user}/sessions/{session}/artifacts/{artifact}", withKey(a.deleteArtifact)),
-		wire.At("GET", "/apps/{app}/users/{user}/sessions/{session}/events/{event}/graph", a.notHere),
-		wire.At("GET", "/debug/trace/{event}", a.notHere),
-		wire.At("GET", "/debug/trace/session/{session}", a.sessionTrace),
-		wire.At("GET", "/apps/{app}/eval_sets", a.notHere),
-		wire.At("POST", "/apps/{app}/eval_sets/{set}", a.notHere),
-		wire.At("GET", "/apps/{app}/eval_results", a.notHere),
+		wire.At("GET", "/list-apps", access.Reader, a.apps),
+		wire.At("GET", "/health", access.Reader, a.health),
+		wire.At("GET", "/apps/{app}/app-info", access.Reader, a.appInfo),
+		wire.At("POST", "/run", access.Operator, a.run),
+		wire.At("POST", "/run_sse", access.Operator, a.runSSE),
+		wire.At("GET", "/run_live", access.Reader, a.notHere),
+		wire.At("GET", "/apps/{app}/users/{user}/sessions", access.Reader, a.sessions),
+		wire.At("POST", "/apps/{app}/users/{user}/sessions", access.Operator, a.create),
+		wire.At("GET", "/apps/{app}/users/{user}/sessions/{session}", access.Reader, withKey(a.session)),
+		wire.At("POST", "/apps/{app}/users/{user}/sessions/{session}", access.Operator, a.create),
+		wire.At("PATCH", "/apps/{app}/users/{user}/sessions/{session}", access.Operator, withKey(a.patch)),
+		wire.At("DELETE", "/apps/{app}/users/{user}/sessions/{session}", access.Author, withKey(a.delete)),
+		wire.At("GET", "/apps/{app}/users/{user}/sessions/{session}/artifacts", access.Reader, withKey(a.artifacts)),
+		wire.At("GET", "/apps/{app}/users/{user}/sessions/{session}/artifacts/{artifact}", access.Reader, withKey(a.artifact)),
+		wire.At("GET", "/apps/{app}/users/{user}/sessions/{session}/artifacts/{artifact}/versions/{version}", access.Reader, withKey(a.artifact)),
+		wire.At("DELETE", "/apps/{app}/users/{user}/sessions/{session}/artifacts/{artifact}", access.Operator, withKey(a.deleteArtifact)),
+		wire.At("GET", "/apps/{app}/users/{user}/sessions/{session}/events/{event}/graph", access.Reader, a.notHere),
+		wire.At("GET", "/debug/trace/{event}", access.Reader, a.notHere),
+		wire.At("GET", "/debug/trace/session/{session}", access.Reader, a.sessionTrace),
+		wire.At("GET", "/apps/{app}/eval_sets", access.Reader, a.notHere),
+		wire.At("POST", "/apps/{app}/eval_sets/{set}", access.Reader, a.notHere),
+		wire.At("GET", "/apps/{app}/eval_results", access.Reader, a.notHere),
 	}
 	for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} { // the tools of ADK's page for developers
-		all = append(all, wire.At(method, "/dev/apps/{app}/{rest...}", a.notHere))
+		all = append(all, wire.At(method, "/dev/apps/{app}/{rest...}", access.Reader, a.notHere))
 	}
 	return all
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/refrain-dev/refrain/internal/history/progress"
 	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/runs/access"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -31,15 +32,17 @@ type Exchange struct {
 // Route is one operation of an API.
 type Route struct {
 	Method, Path string
-	Do           func(http.ResponseWriter, *http.Request) error
+	// Role is the least role of a person who may do it; with access.None the server answers everybody.
+	Role access.Role
+	Do   func(http.ResponseWriter, *http.Request) error
 	// Reads says that the operation changes nothing and needs no definitions, so that a server which only shows runs
 	// offers it.
 	Reads bool
 }
 
-// At returns the operation of a method and a path. It reads if the method is GET.
-func At(method, path string, do func(http.ResponseWriter, *http.Request) error) Route {
-	return Route{method, path, do, method == http.MethodGet}
+// At returns the operation of a method and a path, for people with a role. It reads if the method is GET.
+func At(method, path string, role access.Role, do func(http.ResponseWriter, *http.Request) error) Route {
+	return Route{method, path, role, do, method == http.MethodGet}
 }
 
 // Reading returns the operation as one that reads.
