@@ -90,46 +90,6 @@ func desk() {
 	}
 }
 
-// TestScripts runs testdata/script, one file a topic: they read as the manual
-// of the command.
-func TestScripts(t *testing.T) {
-	examples, err := filepath.Abs("../examples")
-	if err != nil {
-		t.Fatal(err)
-	}
-	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
-		UpdateScripts:       *update,
-		RequireExplicitExec: true,
-		RequireUniqueNames:  true,
-		Setup: func(e *testscript.Env) error {
-			state, err := os.MkdirTemp("", "refrain-state-")
-			if err != nil {
-				return err
-			}
-			e.Defer(func() { _ = os.RemoveAll(state) })
-			e.Setenv("XDG_STATE_HOME", state) // a script has no home
-			e.Setenv("EXAMPLES", examples)
-			e.Setenv("GOCACHE", buildCache())       // for an example that runs a Go program
-			e.Setenv("GORACE", "atexit_sleep_ms=0") // no second's sleep at the end of each command
-			return nil
-		},
-	})
-}
-
-// buildCache is where the go command keeps what it has compiled. A script has no
-// home to find it in.
-func buildCache() string {
-	if dir := os.Getenv("GOCACHE"); dir != "" {
-		return dir
-	}
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		dir = os.TempDir()
-	}
-	return filepath.Join(dir, "go-build")
-}
-
 func write(t *testing.T, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Clean(name), []byte(text), 0o600); err != nil {

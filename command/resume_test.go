@@ -91,6 +91,7 @@ func TestResumeReadsTheLogOnce(t *testing.T) {
 // Twice the iterations are twice the work: what the command allocates for an iteration that it
 // replays does not grow with the log.
 func TestResumeGrowsWithTheLog(t *testing.T) {
+	longtest.WithoutRace(t) // it counts allocations
 	perIteration := func(iterations int) (allocs float64) {
 		id := resumable(t, iterations)()
 		var before, after runtime.MemStats
