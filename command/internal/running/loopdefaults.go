@@ -77,7 +77,7 @@ func (f *loopFlags) readDefaults(e *term.Env, fl *pflag.FlagSet, prompted bool) 
 			return err
 		}
 	}
-	own := userDefaults(e.Getenv)
+	own := userFile(e.Getenv, "loop.yaml")
 	if own == "" {
 		return nil
 	}
@@ -87,13 +87,13 @@ func (f *loopFlags) readDefaults(e *term.Env, fl *pflag.FlagSet, prompted bool) 
 	return f.setDefaults(fl, own, text, prompted)
 }
 
-// userDefaults returns the file with the user's flags of refrain loop in all folders; "" if the user has no folder for it.
-func userDefaults(getenv func(string) string) string {
+// userFile returns a file with settings of the user for all folders; "" if the user has no folder for it.
+func userFile(getenv func(string) string, name string) string {
 	if dir := getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "refrain", "loop.yaml")
+		return filepath.Join(dir, "refrain", name)
 	}
 	if home := getenv("HOME"); filepath.IsAbs(home) {
-		return filepath.Join(home, ".config", "refrain", "loop.yaml")
+		return filepath.Join(home, ".config", "refrain", name)
 	}
 	return ""
 }
@@ -321,7 +321,7 @@ func (f *loopFlags) traced(err error) error {
 // isDefaults reports whether a name is that of a file with flags of refrain loop.
 func isDefaults(getenv func(string) string, name string) bool {
 	abs, err := filepath.Abs(name)
-	return err == nil && (strings.HasSuffix(abs, string(filepath.Separator)+folderDefaults) || abs == userDefaults(getenv))
+	return err == nil && (strings.HasSuffix(abs, string(filepath.Separator)+folderDefaults) || abs == userFile(getenv, "loop.yaml"))
 }
 
 // writeDefaults writes the flags that are given to a new file with flags, and accepts it.

@@ -136,7 +136,7 @@ func TestTrustShowsTheFlagsThatCount(t *testing.T) {
 
 func TestFlagsOfAUser(t *testing.T) {
 	a := newTyping(t)
-	a.put(userDefaults(a.env.Getenv), "max: 5\nconversation: continue\nprompt: PROMPT.md\n")
+	a.put(userFile(a.env.Getenv, "loop.yaml"), "max: 5\nconversation: continue\nprompt: PROMPT.md\n")
 	if f, err := a.flags("x"); err != nil || f.most != 5 || f.conversation != "continue" || f.file != "" {
 		t.Errorf("%+v, %v", f, err)
 	}
@@ -305,7 +305,7 @@ func TestThePlanOfAFileIsAcceptedWithIt(t *testing.T) {
 // A flag of the command line counts more than one of a file that does not go with it. An error about a flag of a file names the file.
 func TestGivenFlagsReplaceThoseThatDoNotGoWithThem(t *testing.T) {
 	a := newTyping(t)
-	own := userDefaults(a.env.Getenv)
+	own := userFile(a.env.Getenv, "loop.yaml")
 	for _, tt := range []struct {
 		file string
 		args []string

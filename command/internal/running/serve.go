@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -33,6 +34,7 @@ import (
 // serveFlags are the flags of refrain serve.
 type serveFlags struct {
 	servedFlags
+	peopleFlags
 	addr, token string
 	basePath    string
 	hosts       []string
@@ -72,7 +74,9 @@ describes these interfaces.
 
 The server listens on 127.0.0.1:8080. Another address needs a token, which clients send as
 Authorization: Bearer TOKEN; give it in the environment as REFRAIN_TOKEN, where other
-users cannot see it.
+users cannot see it. For several people, --tokens names a file that refrain token makes,
+in which each has a token and a role. Or a proxy before the server names the person in a
+header (--trust-proxy-header), which counts only from its addresses (--trust-proxy).
 
 Definitions in the folder may do anything, as with refrain run; for clients of MCP see
 refrain help mcp. Definitions that clients send start no programs unless you give --allow-commands, and agents reach no loopback,
@@ -82,7 +86,8 @@ At the first Ctrl-C the server waits for running steps to end, and pauses their 
 runs go on when the server is started again. The second Ctrl-C cuts the steps off.`,
 		Example: `  refrain serve
   refrain serve --dir loops --open
-  REFRAIN_TOKEN=$(openssl rand -hex 20) refrain serve --addr 0.0.0.0:8080`,
+  REFRAIN_TOKEN=$(openssl rand -hex 20) refrain serve --addr 0.0.0.0:8080
+  refrain serve --tokens ~/.config/refrain/tokens.json --host loops.example.org`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
 				return err
@@ -94,6 +99,10 @@ runs go on when the server is started again. The second Ctrl-C cuts the steps of
 	f.add(fl, "clients send", "the server stops")
 	fl.StringVar(&f.addr, "addr", defaultAddr, "`host:port` to listen on; port 0 is any free one")
 	fl.StringVar(&f.token, "token", "", "`secret` that clients have to send (env REFRAIN_TOKEN, or a file that REFRAIN_TOKEN_FILE names)")
+	fl.StringVar(&f.tokens, "tokens", "", "`file` of people with roles and tokens, as refrain token makes it")
+	fl.StringArrayVar(&f.proxies, "trust-proxy", nil, "`address` or network of a proxy whose X-Forwarded-For names the client; repeat the flag for more")
+	fl.StringVar(&f.header, "trust-proxy-header", "", "`header` in which this proxy names the person, such as X-Forwarded-User")
+	fl.StringVar(&f.forRest, "proxy-role", "", "`role` of people whom the proxy names and --tokens does not have; without it they are refused")
 	fl.StringArrayVar(&f.hosts, "host", nil, "additional host `name` by which browsers reach the server; repeat the flag for "+
 		"more names")
 	fl.StringVar(&f.basePath, "base-path", "", "`path` below which a proxy shows the server, such as /refrain")
@@ -117,9 +126,14 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 		return fmt.Errorf("--addr %q: write host:port, such as %s", f.addr, defaultAddr)
 	}
 	any, local := listens(host)
-	if !local && f.token == "" {
+	if !local && f.token == "" && !f.needed() {
 		return fmt.Errorf("--addr %s: others can reach this address, so the server needs a token: set REFRAIN_TOKEN or REFRAIN_TOKEN_FILE, "+
-			"such as to the output of: openssl rand -hex 20", f.addr)
+			"such as to the output of: openssl rand -hex 20; for several people, see refrain token", f.addr)
+	}
+	if f.tokens != "" { // the folder changes to --dir
+		if f.tokens, err = filepath.Abs(f.tokens); err != nil {
+			return err
+		}
 	}
 	s, err := runstore.MakeStock(ctx, e, f.store, "")
 	if err != nil {
@@ -131,6 +145,9 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 		return err
 	}
 	cfg.Token, cfg.Hosts, cfg.AnyAddress = f.token, names(host, any, f.hosts), any
+	if err := f.set(&cfg); err != nil {
+		return err
+	}
 	to, err := definition.ParseNotify(f.notify)
 	if err != nil {
 		return term.UsageError(fmt.Errorf("--notify: %w", err))
