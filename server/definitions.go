@@ -416,7 +416,7 @@ func (s *Server) try(w http.ResponseWriter, r *http.Request) error {
 		return problem.New(http.StatusRequestEntityTooLarge, "too_large", "The definition is too large to be tried",
 			"it has %d bytes, and the limit is %d", len(req.Text), tryText)
 	}
-	leave, err := enter(s.tries, problem.New(http.StatusTooManyRequests, "busy", "Others are trying something", "try again soon").
+	leave, err := enter(s.places.tries, problem.New(http.StatusTooManyRequests, "busy", "Others are trying something", "try again soon").
 		With("Retry-After", "2"))
 	if err != nil {
 		return err

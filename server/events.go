@@ -75,7 +75,7 @@ func (s *Server) place(ctx context.Context) (leave func(), err error) {
 	if c := operations.CallerOf(ctx); c != nil {
 		client = clientOf(c.Address)
 	}
-	p := &s.streams
+	p := &s.places.streams
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	full := ""

@@ -48,6 +48,12 @@ type feed struct {
 	shown map[shownKey]rendering // the cached results of made
 }
 
+// feeds has the feeds of the runs that clients follow.
+type feeds struct {
+	mu    sync.Mutex
+	byRun map[string]*feed
+}
+
 // folds holds the results of folding a run's events. Each event is folded once, and only the last few events are kept.
 type folds struct {
 	folded     int64  // the sequence number of the last folded event
@@ -93,19 +99,19 @@ const (
 
 // follow returns the feed of a run, once the feed has read the log. The caller must call leave on it.
 func (s *Server) follow(ctx context.Context, id string) (*feed, error) {
-	s.mu.Lock()
-	f := s.feeds[id]
+	s.feeds.mu.Lock()
+	f := s.feeds.byRun[id]
 	if f == nil {
-		s.mu.Unlock()
+		s.feeds.mu.Unlock()
 		if _, err := s.runs.Brief(ctx, id, 1); err != nil { // a run that does not exist gets no feed
 			return nil, err
 		}
-		s.mu.Lock()
-		if f = s.feeds[id]; f == nil {
+		s.feeds.mu.Lock()
+		if f = s.feeds.byRun[id]; f == nil {
 			running, cancel := context.WithCancel(context.Background())
 			f = &feed{s: s, id: id, cancel: cancel, ready: make(chan struct{}), done: make(chan struct{}), changed: make(chan struct{})}
 			go f.run(running)
-			s.feeds[id] = f
+			s.feeds.byRun[id] = f
 		}
 	}
 	f.mu.Lock()
@@ -115,7 +121,7 @@ func (s *Server) follow(ctx context.Context, id string) (*feed, error) {
 		f.idle = nil
 	}
 	f.mu.Unlock()
-	s.mu.Unlock()
+	s.feeds.mu.Unlock()
 	select {
 	case <-f.ready:
 	case <-ctx.Done():
@@ -149,12 +155,12 @@ func (f *feed) leave() {
 
 // retire ends the feed if it has no users.
 func (f *feed) retire() {
-	f.s.mu.Lock()
-	defer f.s.mu.Unlock()
+	f.s.feeds.mu.Lock()
+	defer f.s.feeds.mu.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.users == 0 && f.s.feeds[f.id] == f {
-		delete(f.s.feeds, f.id)
+	if f.users == 0 && f.s.feeds.byRun[f.id] == f {
+		delete(f.s.feeds.byRun, f.id)
 		f.cancel()
 	}
 }
@@ -333,9 +339,9 @@ func (s *Server) hear(id string, ev *session.Event) {
 		s.list.hear(ev)
 		return
 	}
-	s.mu.Lock()
-	f := s.feeds[id]
-	s.mu.Unlock()
+	s.feeds.mu.Lock()
+	f := s.feeds.byRun[id]
+	s.feeds.mu.Unlock()
 	if f == nil {
 		return
 	}

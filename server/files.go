@@ -55,7 +55,7 @@ type treePair struct {
 func (s *Server) comparing(r *http.Request, answer func(context.Context, *treePair) error) error {
 	ctx, cancel := context.WithTimeoutCause(r.Context(), compareTime, errCompareTime)
 	defer cancel()
-	leave, err := turn(ctx, s.diffs)
+	leave, err := turn(ctx, s.places.diffs)
 	if err != nil {
 		return filesProblem(err)
 	}

@@ -272,7 +272,7 @@ func (g *guesses) forget(now time.Time) {
 
 // unproven returns the problem of a request without the right token.
 func (s *Server) unproven(r *http.Request) *problem.Problem {
-	if wait := s.guesses.take(clientOf(r.RemoteAddr), time.Now()); wait > 0 {
+	if wait := s.clients.guesses.take(clientOf(r.RemoteAddr), time.Now()); wait > 0 {
 		seconds := strconv.Itoa(int(math.Ceil(wait.Seconds())))
 		return problem.New(http.StatusTooManyRequests, "slow_down", "Too many requests without the token", "try again in %s s", seconds).
 			With("Retry-After", seconds)

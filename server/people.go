@@ -120,7 +120,7 @@ func (s *Server) enter(r *http.Request, who access.Person) (visiting *http.Reque
 		return r, func() {}
 	}
 	ctx, end := context.WithCancelCause(r.Context())
-	a, v := &s.present, &visit{r, who, end}
+	a, v := &s.clients.present, &visit{r, who, end}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.in == nil {
@@ -144,7 +144,7 @@ func (s *Server) enter(r *http.Request, who access.Person) (visiting *http.Reque
 
 // lookForRemovals ends the requests of people who were removed, until there is no request in progress or the server is closing.
 func (s *Server) lookForRemovals() {
-	a := &s.present
+	a := &s.clients.present
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {

@@ -107,20 +107,15 @@ type Server struct {
 
 	cfg     Config
 	runs    *operations.Runs
-	handler http.Handler
 	a2a     http.Handler // of all paths below a2aPath
 	known   []wire.Route // all routes of the handler, with their whole paths
 	http    *http.Server
-	streams streams
-	present attendance
-	tries   chan struct{} // has one value for each try of a definition in progress
-	prompts chan struct{} // has one value for each prompt that is being rebuilt
-	diffs   chan struct{} // has one value for each comparison of files in progress
+	clients clients
+	places  places
 	began   time.Time
 
 	closing chan struct{} // closed when streams have to end
 	once    sync.Once
-	guesses guesses
 	store   storeProbe
 	mcp     func() *mcp.Server // creates the server at the first call
 
@@ -128,9 +123,21 @@ type Server struct {
 	timer  *scheduler.Scheduler
 	list   *board
 	pieces adk.Pieces // pieces of streamed answers, for ADK's API
+	feeds  feeds
+}
 
-	mu    sync.Mutex
-	feeds map[string]*feed
+// clients has what the server remembers of its clients.
+type clients struct {
+	guesses guesses
+	present attendance
+}
+
+// places limits the requests that stay open or cost much.
+type places struct {
+	streams streams
+	tries   chan struct{} // has one value for each try of a definition in progress
+	prompts chan struct{} // has one value for each prompt that is being rebuilt
+	diffs   chan struct{} // has one value for each comparison of files in progress
 }
 
 const tokenLeast = 16 // the least length of a token, in characters
@@ -158,8 +165,11 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		streams: streams{most: cfg.MaxStreams}, tries: make(chan struct{}, tryMost), prompts: make(chan struct{}, promptMost),
-		diffs: make(chan struct{}, compareMost), began: time.Now(), closing: make(chan struct{}), feeds: make(map[string]*feed),
+		places: places{
+			streams: streams{most: cfg.MaxStreams}, tries: make(chan struct{}, tryMost), prompts: make(chan struct{}, promptMost),
+			diffs: make(chan struct{}, compareMost),
+		},
+		began: time.Now(), closing: make(chan struct{}), feeds: feeds{byRun: make(map[string]*feed)},
 		Exchange: &wire.Exchange{
 			Log: cfg.Log, MaxBody: cfg.MaxBody, Refusals: &wire.Refusals{Log: cfg.Log, Told: cfg.Refused}, Replies: new(wire.Replies),
 		},
@@ -179,13 +189,12 @@ func New(cfg Config) (*Server, error) {
 	s.cfg, s.list = cfg, newBoard(s)
 	s.mcp, s.pushes = sync.OnceValue(s.newMCP), newPushes(s)
 	s.timer = scheduler.New(scheduler.Config{Runs: s.runs})
-	s.handler = below(cfg.BasePath, s.guarded(s.routes()))
+	handler := below(cfg.BasePath, s.guarded(s.routes()))
 	if cfg.Around != nil {
-		s.handler = cfg.Around(s.handler)
+		handler = cfg.Around(handler)
 	}
-	s.handler = s.proxied(s.handler)
 	s.http = &http.Server{
-		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: cfg.IdleTimeout,
+		Handler: s.proxied(handler), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: cfg.IdleTimeout,
 		MaxHeaderBytes: 64 << 10, ConnState: connState, ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 	}
@@ -211,7 +220,7 @@ func below(base string, next http.Handler) http.Handler {
 }
 
 // Handler returns the handler of all requests. Use it with your own server, instead of Serve.
-func (s *Server) Handler() http.Handler { return s.handler }
+func (s *Server) Handler() http.Handler { return s.http.Handler }
 
 // Supervisor returns the supervisor that drives the runs.
 func (s *Server) Supervisor() *supervisor.Supervisor { return s.runs.Supervisor }
@@ -267,15 +276,15 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if late := s.http.Shutdown(within); late != nil {
 		err = errors.Join(err, s.http.Close())
 	}
-	s.mu.Lock()
-	feeds := s.feeds
-	s.feeds = make(map[string]*feed)
-	s.mu.Unlock()
-	for _, f := range feeds {
+	s.feeds.mu.Lock()
+	followed := s.feeds.byRun
+	s.feeds.byRun = make(map[string]*feed)
+	s.feeds.mu.Unlock()
+	for _, f := range followed {
 		f.cancel()
 		<-f.done
 	}
-	s.present.close()
+	s.clients.present.close()
 	s.Refusals.Flush()
 	return errors.Join(err, s.runs.Folder.Close())
 }

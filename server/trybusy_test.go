@@ -27,12 +27,12 @@ func TestTriesAreFew(t *testing.T) {
 		return w.Code
 	}
 	for range tryMost {
-		s.tries <- struct{}{}
+		s.places.tries <- struct{}{}
 	}
 	if got := ask(); got != http.StatusTooManyRequests {
 		t.Errorf("one more: %d", got)
 	}
-	<-s.tries
+	<-s.places.tries
 	if got := ask(); got != http.StatusOK {
 		t.Errorf("after one has ended: %d", got)
 	}

@@ -175,7 +175,7 @@ func (s *Server) prompt(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(r.Context(), promptTime, errPromptTime)
 	defer cancel()
-	leave, err := turn(ctx, s.prompts)
+	leave, err := turn(ctx, s.places.prompts)
 	if err != nil {
 		return notRebuilt(err)
 	}
