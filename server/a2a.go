@@ -58,7 +58,7 @@ var toAgentREST = []struct {
 	{"DELETE", "/tasks/{id}/pushNotificationConfigs/{config}", access.Operator},
 }
 
-// a2aRoutes returns all operations over A2A, which overA2A carries out.
+// a2aRoutes returns all operations over A2A, which handleA2A carries out.
 func a2aRoutes() []wire.Route {
 	const old, now = a2aPath + "{definition}", a2aNow + "{definition}"
 	all := []wire.Route{
@@ -73,8 +73,8 @@ func a2aRoutes() []wire.Route {
 	return all
 }
 
-// overA2A answers a request to an agent. The SDK of the protocol decodes the request and encodes the response.
-func (s *Server) overA2A(w http.ResponseWriter, r *http.Request) error {
+// handleA2A answers a request to an agent. The SDK of the protocol decodes the request and encodes the response.
+func (s *Server) handleA2A(w http.ResponseWriter, r *http.Request) error {
 	name, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, a2aPath), "/")
 	old := name != "v1"
 	if !old {
@@ -92,7 +92,7 @@ func (s *Server) overA2A(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if clean := urlpath.Clean("/"+path) == "/"+path; path != "" && !clean || !known {
-		id, instead := oddTask(path)
+		id, instead := replaceBadTaskID(path)
 		if instead == "" {
 			return s.noRoute(w, r)
 		}
@@ -113,9 +113,9 @@ func (s *Server) overA2A(w http.ResponseWriter, r *http.Request) error {
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
-	agent := &a2aAgent{s: s, name: name, old: old, err: cmp.Or(fitting(old, r.Header.Get(a2a.SvcParamVersion)), none, emptyPage(r, body))}
+	agent := &a2aAgent{s: s, name: name, old: old, err: cmp.Or(checkVersion(old, r.Header.Get(a2a.SvcParamVersion)), none, checkPageSize(r, body))}
 	options := []a2asrv.TransportOption{
-		a2asrv.WithTransportKeepAlive(beat), a2asrv.WithTransportPanicHandler(s.panicked),
+		a2asrv.WithTransportKeepAlive(keepAlive), a2asrv.WithTransportPanicHandler(s.logPanic),
 	}
 	var h http.Handler
 	switch rpc := path == "/"; {
@@ -136,10 +136,10 @@ func (s *Server) overA2A(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// oddTask finds a task ID in a path that no run can have, such as ../../x or an empty one. It returns the ID and the path
+// replaceBadTaskID finds a task ID in a path that no run can have, such as ../../x or an empty one. It returns the ID and the path
 // with a harmless ID in its place, so that the SDK can answer that there is no such task. It returns empty texts for all
 // other paths.
-func oddTask(path string) (id, instead string) {
+func replaceBadTaskID(path string) (id, instead string) {
 	before, id, found := strings.Cut(path, "tasks/")
 	if !found || before != "" && before != "v1/" {
 		return "", ""
@@ -160,17 +160,17 @@ func (s *Server) roleFor(r *http.Request) (role access.Role, known bool) {
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
-	i := slices.IndexFunc(s.known, func(known wire.Route) bool {
-		return known.Method == method && has(known, r.URL.EscapedPath())
+	i := slices.IndexFunc(s.allRoutes, func(known wire.Route) bool {
+		return known.Method == method && fitsRoute(known, r.URL.EscapedPath())
 	})
 	if i < 0 {
 		return access.Reader, false
 	}
-	return s.known[i].Role, true
+	return s.allRoutes[i].Role, true
 }
 
-// fitting returns an error if a client speaks another version of the protocol than the one that its address serves.
-func fitting(old bool, version string) error {
+// checkVersion returns an error if a client speaks another version of the protocol than the one that its address serves.
+func checkVersion(old bool, version string) error {
 	want := "1."
 	if old {
 		want = "0.3."
@@ -182,15 +182,15 @@ func fitting(old bool, version string) error {
 		"address of each version", strings.TrimSuffix(want, ".")))
 }
 
-// panicked logs a panic of a handler of the SDK, and returns the error for the client.
-func (s *Server) panicked(v any) error {
+// logPanic logs a panic of a handler of the SDK, and returns the error for the client.
+func (s *Server) logPanic(v any) error {
 	s.cfg.Log.Error("a request panicked", "path", a2aPath, "panic", v, "stack", string(debug.Stack()))
 	return a2a.NewError(a2a.ErrInternalError, "the server failed with a panic; its log has the details")
 }
 
-// onlyCard sends the card of the agent if the server has exactly one definition. The path of this card names no version of
+// sendOnlyCard sends the card of the agent if the server has exactly one definition. The path of this card names no version of
 // the protocol, so the card is in a form that clients of both versions can read.
-func (s *Server) onlyCard(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) sendOnlyCard(w http.ResponseWriter, r *http.Request) error {
 	all, err := s.runs.Definitions()
 	if err != nil {
 		return err
@@ -232,7 +232,7 @@ func (s *Server) sendCard(w http.ResponseWriter, r *http.Request, name string, o
 	if producer, ok := a2av0.NewStaticAgentCardProducer(card).(a2asrv.AgentCardJSONProducer); err == nil && ok && old {
 		var more []byte
 		if more, err = producer.CardJSON(r.Context()); err == nil {
-			body, err = both(body, more)
+			body, err = mergeCards(body, more)
 		}
 	}
 	if err != nil {
@@ -242,9 +242,9 @@ func (s *Server) sendCard(w http.ResponseWriter, r *http.Request, name string, o
 	return nil
 }
 
-// both returns the card now, in the form of 1.0, plus the fields that only old has, in the form of 0.3. The SDK can also
+// mergeCards returns the card now, in the form of 1.0, plus the fields that only old has, in the form of 0.3. The SDK can also
 // make a card for both versions, but that one has security schemes that clients of 1.0 do not know.
-func both(now, old []byte) ([]byte, error) {
+func mergeCards(now, old []byte) ([]byte, error) {
 	var card, more map[string]any
 	if err := errors.Join(json.Unmarshal(now, &card), json.Unmarshal(old, &more)); err != nil {
 		return nil, err
@@ -294,13 +294,13 @@ func cardOf(name, tag string, def *definition.Definition) *a2a.AgentCard {
 	}
 }
 
-// fails returns err as an error of the protocol. It returns nil and context.Canceled unchanged, and logs internal errors.
-func (a *a2aAgent) fails(err error) error {
+// protocolError returns err as an error of the protocol. It returns nil and context.Canceled unchanged, and logs internal errors.
+func (a *a2aAgent) protocolError(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}
-	if said, ok := errors.AsType[*a2a.Error](err); ok {
-		return said
+	if protocolErr, ok := errors.AsType[*a2a.Error](err); ok {
+		return protocolErr
 	}
 	p := problem.Of(err)
 	text := credential.Masked(p.Whole())
@@ -323,8 +323,8 @@ func (a *a2aAgent) fails(err error) error {
 	return a2a.NewError(kind, text).WithDetails(map[string]any{"type": p.Type})
 }
 
-// about returns the metadata of a task or of a status: the run's row, under the key "refrain".
-func about(t *toldRun) map[string]any {
+// taskMetadata returns the metadata of a task or of a status: the run's row, under the key "refrain".
+func taskMetadata(t *runEntry) map[string]any {
 	text, err := json.Marshal(t)
 	if err != nil {
 		return nil

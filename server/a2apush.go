@@ -18,8 +18,8 @@ import (
 	"github.com/refrain-dev/refrain/internal/runs/record"
 )
 
-// sendable returns an error if notifications cannot be sent to an address, or must not be.
-func (a *a2aAgent) sendable(c *a2a.PushConfig) error {
+// checkPush returns an error if notifications cannot be sent to an address, or must not be.
+func (a *a2aAgent) checkPush(c *a2a.PushConfig) error {
 	u, err := url.Parse(c.URL)
 	texts := []string{c.URL, c.Token, c.ID}
 	if c.Auth != nil {
@@ -46,8 +46,8 @@ func (a *a2aAgent) sendable(c *a2a.PushConfig) error {
 	return nil
 }
 
-// shownPush returns an address as the client gets it. The credentials are left out, because the client knows them.
-func shownPush(t *pushTarget) *a2a.PushConfig {
+// withoutCredentials returns an address as the client gets it. The credentials are left out, because the client knows them.
+func withoutCredentials(t *pushTarget) *a2a.PushConfig {
 	c := t.PushConfig
 	if c.Auth != nil {
 		c.Auth = &a2a.PushAuthInfo{Scheme: c.Auth.Scheme}
@@ -60,7 +60,7 @@ func (a *a2aAgent) targets(ctx context.Context, id a2a.TaskID) ([]*pushTarget, e
 	if err := operations.Permit(ctx, access.Operator); err != nil { // an address may have a password in it
 		return nil, err
 	}
-	if err := a.mine(ctx, id); err != nil {
+	if err := a.checkTask(ctx, id); err != nil {
 		return nil, err
 	}
 	rec, _, err := a.s.pushes.records.Read(ctx, string(id))
@@ -79,25 +79,25 @@ func noTarget(id string) error {
 func (a *a2aAgent) GetTaskPushConfig(ctx context.Context, req *a2a.GetTaskPushConfigRequest) (*a2a.PushConfig, error) {
 	all, err := a.targets(ctx, req.TaskID)
 	if err != nil {
-		return nil, a.fails(err)
+		return nil, a.protocolError(err)
 	}
 	for _, t := range all {
 		if t.ID == req.ID || req.ID == "" && len(all) == 1 { // a client of version 0.3 may omit the ID
-			return shownPush(t), nil
+			return withoutCredentials(t), nil
 		}
 	}
-	return nil, a.fails(noTarget(req.ID))
+	return nil, a.protocolError(noTarget(req.ID))
 }
 
 // ListTaskPushConfigs returns all addresses of a task, on one page.
 func (a *a2aAgent) ListTaskPushConfigs(ctx context.Context, req *a2a.ListTaskPushConfigRequest) (*a2a.ListTaskPushConfigResponse, error) {
 	all, err := a.targets(ctx, req.TaskID)
 	if err != nil {
-		return nil, a.fails(err)
+		return nil, a.protocolError(err)
 	}
 	out := &a2a.ListTaskPushConfigResponse{Configs: []*a2a.PushConfig{}}
 	for _, t := range all {
-		out.Configs = append(out.Configs, shownPush(t))
+		out.Configs = append(out.Configs, withoutCredentials(t))
 	}
 	return out, nil
 }
@@ -107,24 +107,24 @@ func (a *a2aAgent) ListTaskPushConfigs(ctx context.Context, req *a2a.ListTaskPus
 func (a *a2aAgent) CreateTaskPushConfig(ctx context.Context, c *a2a.PushConfig) (*a2a.PushConfig, error) {
 	err := operations.Permit(ctx, access.Operator)
 	if err == nil {
-		err = a.mine(ctx, c.TaskID)
+		err = a.checkTask(ctx, c.TaskID)
 	}
 	if err == nil {
-		err = a.sendable(c)
+		err = a.checkPush(c)
 	}
 	if err == nil {
 		err = a.s.pushes.add(context.WithoutCancel(ctx), c, a.old)
 	}
 	if err != nil {
-		return nil, a.fails(err)
+		return nil, a.protocolError(err)
 	}
-	return shownPush(&pushTarget{PushConfig: *c}), nil
+	return withoutCredentials(&pushTarget{PushConfig: *c}), nil
 }
 
 // DeleteTaskPushConfig removes an address from a task.
 func (a *a2aAgent) DeleteTaskPushConfig(ctx context.Context, req *a2a.DeleteTaskPushConfigRequest) error {
 	if _, err := a.targets(ctx, req.TaskID); err != nil {
-		return a.fails(err)
+		return a.protocolError(err)
 	}
 	err := a.s.runs.Change(ctx, "remove push address", func() (string, error) {
 		return string(req.TaskID), a.s.pushes.records.Change(context.WithoutCancel(ctx), string(req.TaskID), func(rec *pushRecord) error {
@@ -136,5 +136,5 @@ func (a *a2aAgent) DeleteTaskPushConfig(ctx context.Context, req *a2a.DeleteTask
 			return nil
 		})
 	})
-	return a.fails(err)
+	return a.protocolError(err)
 }

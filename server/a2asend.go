@@ -57,11 +57,11 @@ func (a *a2aAgent) read(req *a2a.SendMessageRequest) (*messageContent, error) {
 	}
 	if c := req.Config; c != nil {
 		if c.PushConfig != nil {
-			if err := a.sendable(c.PushConfig); err != nil {
+			if err := a.checkPush(c.PushConfig); err != nil {
 				return nil, err
 			}
 		}
-		if err := wellLong(c.HistoryLength); err != nil {
+		if err := checkHistoryLength(c.HistoryLength); err != nil {
 			return nil, err
 		}
 	}
@@ -92,9 +92,9 @@ func (a *a2aAgent) read(req *a2a.SendMessageRequest) (*messageContent, error) {
 	return out, nil
 }
 
-// take carries out a message: it starts a run, or answers a question of the run that the message names. If a client sends
-// the same message again, take does nothing more and returns the same run. wrong says why an answer was not accepted.
-func (a *a2aAgent) take(ctx context.Context, req *a2a.SendMessageRequest) (id, wrong string, err error) {
+// carryOut carries out a message: it starts a run, or answers a question of the run that the message names. If a client sends
+// the same message again, carryOut does nothing more and returns the same run. wrong says why an answer was not accepted.
+func (a *a2aAgent) carryOut(ctx context.Context, req *a2a.SendMessageRequest) (id, wrong string, err error) {
 	if err := operations.Permit(ctx, access.Operator); err != nil {
 		return "", "", err
 	}
@@ -139,7 +139,7 @@ func (a *a2aAgent) start(ctx context.Context, m *a2a.Message, what *messageConte
 	}
 	key := strings.Join([]string{"a2a", a.name, m.ContextID, m.ID}, "\n")
 	if req.ID = operations.KeyedID(key); m.ContextID != "" {
-		req.ID = taskIn(m.ContextID) + strings.TrimPrefix(req.ID, "r_")
+		req.ID = taskPrefix(m.ContextID) + strings.TrimPrefix(req.ID, "r_")
 	}
 	text, err := json.Marshal(req)
 	if err != nil {
@@ -154,7 +154,7 @@ func (a *a2aAgent) start(ctx context.Context, m *a2a.Message, what *messageConte
 
 // answer answers a question of a run with a message.
 func (a *a2aAgent) answer(ctx context.Context, m *a2a.Message, what *messageContent) (wrong string, err error) {
-	if err := a.mine(ctx, m.TaskID); err != nil {
+	if err := a.checkTask(ctx, m.TaskID); err != nil {
 		return "", err
 	}
 	id := string(m.TaskID)
@@ -171,7 +171,7 @@ func (a *a2aAgent) answer(ctx context.Context, m *a2a.Message, what *messageCont
 	}
 	key := strings.Join([]string{"a2a answer", id, m.ID}, "\n")
 	err = a.s.Replies.DoOnce(key, sha256.Sum256(text), func() error {
-		known, status, err := a.answered(ctx, id, m.ID)
+		known, status, err := a.hasAnswered(ctx, id, m.ID)
 		if known || err != nil {
 			return err
 		}
@@ -213,9 +213,9 @@ func (a *a2aAgent) answer(ctx context.Context, m *a2a.Message, what *messageCont
 	return wrong, err
 }
 
-// answered reports whether a message has answered a question of a run already. If it has not, answered also returns the
+// hasAnswered reports whether a message has answered a question of a run already. If it has not, hasAnswered also returns the
 // status of the run.
-func (a *a2aAgent) answered(ctx context.Context, id, message string) (bool, mark.RunStatus, error) {
+func (a *a2aAgent) hasAnswered(ctx context.Context, id, message string) (bool, mark.RunStatus, error) {
 	view, err := a.s.runs.Brief(ctx, id, 0)
 	if err != nil {
 		return false, "", err
@@ -261,7 +261,7 @@ func acceptedForms(q *mark.Question) string {
 func (a *a2aAgent) SendMessage(ctx context.Context, req *a2a.SendMessageRequest) (a2a.SendMessageResult, error) {
 	task, err := a.send(ctx, req)
 	if err != nil {
-		return nil, a.fails(err)
+		return nil, a.protocolError(err)
 	}
 	return task, nil
 }
@@ -273,13 +273,13 @@ func (a *a2aAgent) send(ctx context.Context, req *a2a.SendMessageRequest) (*a2a.
 		config = *req.Config
 	}
 	if !config.ReturnImmediately {
-		leave, err := a.s.place(ctx) // before take, so that a request that is refused has changed nothing
+		leave, err := a.s.place(ctx) // before carryOut, so that a request that is refused has changed nothing
 		if err != nil {
 			return nil, err
 		}
 		defer leave()
 	}
-	id, wrong, err := a.take(ctx, req)
+	id, wrong, err := a.carryOut(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -289,7 +289,7 @@ func (a *a2aAgent) send(ctx context.Context, req *a2a.SendMessageRequest) (*a2a.
 			return nil, err
 		}
 		defer f.leave()
-		if err := a.s.rests(ctx, f, 0, nil); err != nil {
+		if err := a.s.waitIdleOn(ctx, f, 0, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -297,24 +297,24 @@ func (a *a2aAgent) send(ctx context.Context, req *a2a.SendMessageRequest) (*a2a.
 	if err != nil {
 		return nil, err
 	}
-	objects(task, wrong)
+	addRejection(task, wrong)
 	return task, nil
 }
 
-// objects puts the text wrong, which says why an answer was not accepted, into a task that still waits for an answer.
-func objects(task *a2a.Task, wrong string) {
+// addRejection puts the text wrong, which says why an answer was not accepted, into a task that still waits for an answer.
+func addRejection(task *a2a.Task, wrong string) {
 	if wrong != "" && task.Status.State == a2a.TaskStateInputRequired {
-		task.Status.Message = says(wrong, task.TaskInfo())
+		task.Status.Message = agentMessage(wrong, task.TaskInfo())
 	}
 }
 
 // SendStreamingMessage carries out a message, and yields the changes of the task until it has ended or asks a question.
 func (a *a2aAgent) SendStreamingMessage(ctx context.Context, req *a2a.SendMessageRequest) iter.Seq2[a2a.Event, error] {
-	return a.telling(ctx, func() (id, wrong string, messages *int, err error) {
+	return a.streamTask(ctx, func() (id, wrong string, messages *int, err error) {
 		if req.Config != nil {
 			messages = req.Config.HistoryLength
 		}
-		id, wrong, err = a.take(ctx, req)
+		id, wrong, err = a.carryOut(ctx, req)
 		return id, wrong, messages, err
 	})
 }
@@ -323,22 +323,22 @@ func (a *a2aAgent) SendStreamingMessage(ctx context.Context, req *a2a.SendMessag
 // SubscribeToTask yields only the task. If it has ended, the error is [a2a.ErrUnsupportedOperation], as section 3.1.6 of the
 // protocol demands; a client of version 0.3, which has no such rule, gets the task.
 func (a *a2aAgent) SubscribeToTask(ctx context.Context, req *a2a.SubscribeToTaskRequest) iter.Seq2[a2a.Event, error] {
-	return a.telling(ctx, func() (id, wrong string, messages *int, err error) {
+	return a.streamTask(ctx, func() (id, wrong string, messages *int, err error) {
 		id = string(req.ID)
-		if err := a.mine(ctx, req.ID); err != nil || a.old {
+		if err := a.checkTask(ctx, req.ID); err != nil || a.old {
 			return id, "", nil, err
 		}
-		told, err := a.s.standing(ctx, id)
-		if err == nil && states[told.Status].Terminal() {
+		run, err := a.s.runResult(ctx, id)
+		if err == nil && states[run.Status].Terminal() {
 			err = problem.New(http.StatusConflict, "run_over", "The task has ended", "get it to see how")
 		}
 		return id, "", nil, err
 	})
 }
 
-// telling yields the task whose ID begin returns, and then its changes: see tell. It calls begin after it has a place
+// streamTask yields the task whose ID begin returns, and then its changes: see sendChanges. It calls begin after it has a place
 // among the streams.
-func (a *a2aAgent) telling(ctx context.Context,
+func (a *a2aAgent) streamTask(ctx context.Context,
 	begin func() (id, wrong string, messages *int, err error)) iter.Seq2[a2a.Event, error] {
 	return func(yield func(a2a.Event, error) bool) {
 		left := false
@@ -361,21 +361,21 @@ func (a *a2aAgent) telling(ctx context.Context,
 				return err
 			}
 			defer f.leave()
-			return a.tell(ctx, f, wrong, messages, tell)
+			return a.sendChanges(ctx, f, wrong, messages, tell)
 		}()
 		if err != nil && !left {
-			yield(nil, a.fails(err))
+			yield(nil, a.protocolError(err))
 		}
 	}
 }
 
-// errLeft reports that the client has left.
-var errLeft = errors.New("the client has left")
+// errClientLeft reports that the client has left.
+var errClientLeft = errors.New("the client has left")
 
-// tell passes the present task to say, then each iteration and each change of the task's state, at most ten times a second,
+// sendChanges passes the present task to say, then each iteration and each change of the task's state, at most ten times a second,
 // and at the end the answer. It does not return when the run is paused, because the run may continue.
-func (a *a2aAgent) tell(ctx context.Context, f *feed, wrong string, messages *int, say func(a2a.Event) bool) error {
-	known := f.passed().iterations
+func (a *a2aAgent) sendChanges(ctx context.Context, f *feed, wrong string, messages *int, say func(a2a.Event) bool) error {
+	known := f.loopProgress().iterations
 	_, _, changed, _, err := f.take(math.MaxInt64) // before the task is read, so that no later change is missed
 	if err != nil {
 		return err
@@ -384,24 +384,24 @@ func (a *a2aAgent) tell(ctx context.Context, f *feed, wrong string, messages *in
 	if err != nil {
 		return err
 	}
-	objects(task, wrong)
+	addRejection(task, wrong)
 	if !say(task) || wrong != "" || isSettled(task.Status.State) {
 		return nil
 	}
-	info, none, told := task.TaskInfo(), 0, now.Status
+	info, none, sent := task.TaskInfo(), 0, now.Status
 	each := func(p *loopProgress) error {
 		known = p.iterations
-		row := toldRun{runlog.Row{ID: f.id, Name: now.Name, Status: string(mark.RunRunning), Iteration: p.iteration, Score: p.score}}
-		status := a2a.NewStatusUpdateEvent(info, a2a.TaskStateWorking, says(p.message, info))
-		status.Metadata = about(&row)
+		row := runEntry{runlog.Row{ID: f.id, Name: now.Name, Status: string(mark.RunRunning), Iteration: p.iteration, Score: p.score}}
+		status := a2a.NewStatusUpdateEvent(info, a2a.TaskStateWorking, agentMessage(p.message, info))
+		status.Metadata = taskMetadata(&row)
 		if !say(status) {
-			return errLeft
+			return errClientLeft
 		}
 		return nil
 	}
 	for {
 		if now.Status == string(mark.RunRunning) {
-			if err := a.s.rests(ctx, f, known, each); err != nil {
+			if err := a.s.waitIdleOn(ctx, f, known, each); err != nil {
 				return err
 			}
 		} else {
@@ -419,7 +419,7 @@ func (a *a2aAgent) tell(ctx context.Context, f *feed, wrong string, messages *in
 		if task, now, err = a.task(ctx, f.id, &none); err != nil {
 			return err
 		}
-		if told == now.Status {
+		if sent == now.Status {
 			continue
 		}
 		for _, artifact := range task.Artifacts {
@@ -429,7 +429,7 @@ func (a *a2aAgent) tell(ctx context.Context, f *feed, wrong string, messages *in
 				return nil
 			}
 		}
-		told = now.Status
+		sent = now.Status
 		status := &a2a.TaskStatusUpdateEvent{
 			TaskID: info.TaskID, ContextID: info.ContextID, Status: task.Status, Metadata: task.Metadata,
 		}

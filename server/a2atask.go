@@ -52,8 +52,8 @@ func (a *a2aAgent) runName() string {
 	return a.runs
 }
 
-// mine returns an error if the task is not a run of the definition.
-func (a *a2aAgent) mine(ctx context.Context, id a2a.TaskID) error {
+// checkTask returns an error if the task is not a run of the definition.
+func (a *a2aAgent) checkTask(ctx context.Context, id a2a.TaskID) error {
 	if a.err != nil {
 		return a.err
 	}
@@ -71,14 +71,14 @@ func (a *a2aAgent) mine(ctx context.Context, id a2a.TaskID) error {
 	return problem.NoRun(string(id), supervisor.ErrNotFound)
 }
 
-// ofContext is the prefix of the ID of a task for which the client named a context. Because the ID shows this, the server
+// contextPrefix is the prefix of the ID of a task for which the client named a context. Because the ID shows this, the server
 // finds the tasks of a context without reading the logs of other tasks.
-const ofContext = "t_"
+const contextPrefix = "t_"
 
-// taskIn returns the prefix of the IDs of all tasks of a context.
-func taskIn(context string) string {
+// taskPrefix returns the prefix of the IDs of all tasks of a context.
+func taskPrefix(context string) string {
 	sum := sha256.Sum256([]byte("context " + context))
-	return ofContext + hex.EncodeToString(sum[:4]) + "_"
+	return contextPrefix + hex.EncodeToString(sum[:4]) + "_"
 }
 
 // messageOf returns the A2A message that started the run, or nil if the run was started in another way.
@@ -92,7 +92,7 @@ func messageOf(view *session.View) *program.Message {
 
 // contextOf returns the context ID of a task: the one that the client named, or the ID of the task.
 func (a *a2aAgent) contextOf(ctx context.Context, id string) (string, error) {
-	if !strings.HasPrefix(id, ofContext) {
+	if !strings.HasPrefix(id, contextPrefix) {
 		return id, nil
 	}
 	one, err := a.s.runs.Brief(ctx, id, 0)
@@ -123,7 +123,7 @@ var states = map[string]a2a.TaskState{
 func isSettled(s a2a.TaskState) bool { return s.Terminal() || s == a2a.TaskStateInputRequired }
 
 // statusOf returns the status of a run's task, with a message that explains it.
-func statusOf(t *toldRun, info a2a.TaskInfo) a2a.TaskStatus {
+func statusOf(t *runEntry, info a2a.TaskInfo) a2a.TaskStatus {
 	status := a2a.TaskStatus{State: states[t.Status]}
 	if !t.Updated.IsZero() {
 		status.Timestamp = new(t.Updated.UTC())
@@ -132,7 +132,7 @@ func statusOf(t *toldRun, info a2a.TaskInfo) a2a.TaskStatus {
 	switch t.Status {
 	case string(mark.RunWaiting):
 		if len(t.Waits) > 0 {
-			text = asks(&t.Waits[0])
+			text = questionText(&t.Waits[0])
 		}
 	case string(mark.RunIsPaused), runlog.StatusInterrupted:
 		text = "The run is " + t.Status
@@ -144,28 +144,28 @@ func statusOf(t *toldRun, info a2a.TaskInfo) a2a.TaskStatus {
 		text = t.Error
 	}
 	if text != "" {
-		status.Message = says(text, info)
+		status.Message = agentMessage(text, info)
 	}
 	return status
 }
 
-// asks returns the text of a question, with the answers that it accepts.
-func asks(q *mark.Question) string {
+// questionText returns the text of a question, with the answers that it accepts.
+func questionText(q *mark.Question) string {
 	if q.Kind == mark.AskText && len(q.Options) == 0 {
 		return q.Text
 	}
 	return q.Text + "\nAnswer with " + acceptedForms(q) + "."
 }
 
-// says returns a message of the agent with a text, without secrets.
-func says(text string, info a2a.TaskInfo) *a2a.Message {
+// agentMessage returns a message of the agent with a text, without secrets.
+func agentMessage(text string, info a2a.TaskInfo) *a2a.Message {
 	return a2a.NewMessageForTask(a2a.MessageRoleAgent, info, a2a.NewTextPart(credential.Masked(text)))
 }
 
 // task returns a run as a task, and the status of the run. messages is how many of its last messages the task has; nil
 // means all.
-func (a *a2aAgent) task(ctx context.Context, id string, messages *int) (*a2a.Task, *toldResult, error) {
-	told, err := a.s.standing(ctx, id)
+func (a *a2aAgent) task(ctx context.Context, id string, messages *int) (*a2a.Task, *runResult, error) {
+	run, err := a.s.runResult(ctx, id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -175,11 +175,11 @@ func (a *a2aAgent) task(ctx context.Context, id string, messages *int) (*a2a.Tas
 	}
 	info := a2a.TaskInfo{TaskID: a2a.TaskID(id), ContextID: within}
 	task := &a2a.Task{
-		ID: info.TaskID, ContextID: within, Status: statusOf(&told.toldRun, info), Metadata: about(&told.toldRun),
+		ID: info.TaskID, ContextID: within, Status: statusOf(&run.runEntry, info), Metadata: taskMetadata(&run.runEntry),
 	}
-	if told.Result != "" {
+	if run.Result != "" {
 		task.Artifacts = []*a2a.Artifact{
-			{ID: "answer", Name: "answer", Parts: a2a.ContentParts{a2a.NewTextPart(credential.Masked(told.Result))}},
+			{ID: "answer", Name: "answer", Parts: a2a.ContentParts{a2a.NewTextPart(credential.Masked(run.Result))}},
 		}
 	}
 	if messages == nil || *messages > 0 {
@@ -190,7 +190,7 @@ func (a *a2aAgent) task(ctx context.Context, id string, messages *int) (*a2a.Tas
 			task.History = task.History[max(0, len(task.History)-*messages):]
 		}
 	}
-	return task, told, nil
+	return task, run, nil
 }
 
 // history returns the messages between people and the run: the message that started it, and its questions with their
@@ -234,7 +234,7 @@ func (a *a2aAgent) history(ctx context.Context, info a2a.TaskInfo) (all []*a2a.M
 			if err := ev.Mark.Decode(&q); err != nil {
 				return nil, err
 			}
-			add(a2a.MessageRoleAgent, q.ID, asks(&q))
+			add(a2a.MessageRoleAgent, q.ID, questionText(&q))
 		case mark.KindAnswered:
 			var answer mark.Answer
 			if err := ev.Mark.Decode(&answer); err != nil {
@@ -250,15 +250,15 @@ func (a *a2aAgent) history(ctx context.Context, info a2a.TaskInfo) (all []*a2a.M
 
 // GetTask returns a task with its present status.
 func (a *a2aAgent) GetTask(ctx context.Context, req *a2a.GetTaskRequest) (*a2a.Task, error) {
-	if err := cmp.Or(a.mine(ctx, req.ID), wellLong(req.HistoryLength)); err != nil {
-		return nil, a.fails(err)
+	if err := cmp.Or(a.checkTask(ctx, req.ID), checkHistoryLength(req.HistoryLength)); err != nil {
+		return nil, a.protocolError(err)
 	}
 	task, _, err := a.task(ctx, string(req.ID), req.HistoryLength)
-	return task, a.fails(err)
+	return task, a.protocolError(err)
 }
 
-// wellLong refuses a negative number of messages.
-func wellLong(messages *int) error {
+// checkHistoryLength refuses a negative number of messages.
+func checkHistoryLength(messages *int) error {
 	if messages != nil && *messages < 0 {
 		return problem.Bad("historyLength %d: give a number of at least 0", *messages)
 	}
@@ -271,8 +271,8 @@ const (
 	tasksMost = 100
 )
 
-// emptyPage refuses a pageSize of 0, because the SDK does not distinguish it from a missing pageSize.
-func emptyPage(r *http.Request, body []byte) error {
+// checkPageSize refuses a pageSize of 0, because the SDK does not distinguish it from a missing pageSize.
+func checkPageSize(r *http.Request, body []byte) error {
 	size := r.URL.Query().Get("pageSize")
 	if bytes.Contains(body, []byte(`"pageSize"`)) {
 		var call struct {
@@ -284,10 +284,10 @@ func emptyPage(r *http.Request, body []byte) error {
 	if size == "" || strings.Trim(size, "0") != "" {
 		return nil
 	}
-	return badPage(0)
+	return pageSizeError(0)
 }
 
-func badPage(size int) error {
+func pageSizeError(size int) error {
 	return problem.Bad("pageSize %d: give a number from 1 to %d, or leave it out for %d", size, tasksMost, tasksSize)
 }
 
@@ -298,7 +298,7 @@ var taskStates = []a2a.TaskState{a2a.TaskStateSubmitted, a2a.TaskStateWorking, a
 // ListTasks lists the tasks, the last changed first.
 func (a *a2aAgent) ListTasks(ctx context.Context, req *a2a.ListTasksRequest) (*a2a.ListTasksResponse, error) {
 	out, err := a.list(ctx, req)
-	return out, a.fails(err)
+	return out, a.protocolError(err)
 }
 
 // list does what ListTasks does, and returns its error unchanged.
@@ -311,11 +311,11 @@ func (a *a2aAgent) list(ctx context.Context, req *a2a.ListTasksRequest) (*a2a.Li
 	case err != nil:
 		return nil, err
 	case size < 0 || size > tasksMost:
-		return nil, badPage(size)
+		return nil, pageSizeError(size)
 	case req.Status != "" && !slices.Contains(taskStates, req.Status):
 		return nil, problem.Bad("status %q: give one of %v", req.Status, taskStates)
-	case wellLong(req.HistoryLength) != nil:
-		return nil, wellLong(req.HistoryLength)
+	case checkHistoryLength(req.HistoryLength) != nil:
+		return nil, checkHistoryLength(req.HistoryLength)
 	}
 	all, err := a.s.runs.Sessions(ctx)
 	if err != nil {
@@ -323,7 +323,7 @@ func (a *a2aAgent) list(ctx context.Context, req *a2a.ListTasksRequest) (*a2a.Li
 	}
 	var tasks []session.Session
 	for _, one := range all {
-		if is, err := a.listed(ctx, one, req); err != nil {
+		if is, err := a.belongsInList(ctx, one, req); err != nil {
 			return nil, err
 		} else if is {
 			tasks = append(tasks, one)
@@ -339,8 +339,8 @@ func (a *a2aAgent) list(ctx context.Context, req *a2a.ListTasksRequest) (*a2a.Li
 			out.NextPageToken = after.token()
 			break
 		}
-		task, err := a.inList(ctx, one, req)
-		if ifThere(err) != nil {
+		task, err := a.listEntry(ctx, one, req)
+		if ignoreDeleted(err) != nil {
 			return nil, err
 		}
 		if err == nil {
@@ -350,39 +350,39 @@ func (a *a2aAgent) list(ctx context.Context, req *a2a.ListTasksRequest) (*a2a.Li
 	return out, nil
 }
 
-// listed reports whether a run belongs into the list that req requests. In most cases it does not read the run's log.
-func (a *a2aAgent) listed(ctx context.Context, one session.Session, req *a2a.ListTasksRequest) (bool, error) {
+// belongsInList reports whether a run belongs into the list that req requests. In most cases it does not read the run's log.
+func (a *a2aAgent) belongsInList(ctx context.Context, one session.Session, req *a2a.ListTasksRequest) (bool, error) {
 	run, id := session.RunOf(one), one.ID()
 	switch {
 	case run == nil || run.Name != a.runName():
 		return false, nil
-	case req.ContextID != "" && req.ContextID != id && !strings.HasPrefix(id, taskIn(req.ContextID)):
+	case req.ContextID != "" && req.ContextID != id && !strings.HasPrefix(id, taskPrefix(req.ContextID)):
 		return false, nil
 	case req.StatusTimestampAfter != nil && !one.LastUpdateTime().After(*req.StatusTimestampAfter):
 		return false, nil
 	}
 	if req.ContextID != "" {
 		if within, err := a.contextOf(ctx, id); within != req.ContextID || err != nil {
-			return false, ifThere(err)
+			return false, ignoreDeleted(err)
 		}
 	}
 	if req.Status == "" || run.Status != mark.RunRunning {
 		return req.Status == "" || states[string(run.Status)] == req.Status, nil
 	}
 	row, err := a.s.list.rowOf(ctx, one)
-	return err == nil && states[row.Status] == req.Status, ifThere(err)
+	return err == nil && states[row.Status] == req.Status, ignoreDeleted(err)
 }
 
-// ifThere returns nil if err reports that the run was deleted meanwhile, and err otherwise.
-func ifThere(err error) error {
+// ignoreDeleted returns nil if err reports that the run was deleted meanwhile, and err otherwise.
+func ignoreDeleted(err error) error {
 	if errors.Is(err, session.ErrNotFound) {
 		return nil
 	}
 	return err
 }
 
-// inList returns a task for a list. It has messages and artifacts only if req asks for them.
-func (a *a2aAgent) inList(ctx context.Context, one session.Session, req *a2a.ListTasksRequest) (*a2a.Task, error) {
+// listEntry returns a task for a list. It has messages and artifacts only if req asks for them.
+func (a *a2aAgent) listEntry(ctx context.Context, one session.Session, req *a2a.ListTasksRequest) (*a2a.Task, error) {
 	if req.IncludeArtifacts || req.HistoryLength != nil && *req.HistoryLength > 0 {
 		messages := req.HistoryLength
 		if messages == nil {
@@ -402,8 +402,8 @@ func (a *a2aAgent) inList(ctx context.Context, one session.Session, req *a2a.Lis
 	if err != nil {
 		return nil, err
 	}
-	info, told := a2a.TaskInfo{TaskID: a2a.TaskID(row.ID), ContextID: within}, toldRun{*row}
-	return &a2a.Task{ID: info.TaskID, ContextID: within, Status: statusOf(&told, info), Metadata: about(&told)}, nil
+	info, run := a2a.TaskInfo{TaskID: a2a.TaskID(row.ID), ContextID: within}, runEntry{*row}
+	return &a2a.Task{ID: info.TaskID, ContextID: within, Status: statusOf(&run, info), Metadata: taskMetadata(&run)}, nil
 }
 
 // taskPlace is the position of a task in a list. The task that changed last comes first; the ID orders tasks that changed at
@@ -443,10 +443,10 @@ func placeAt(token string) (taskPlace, error) {
 func (a *a2aAgent) CancelTask(ctx context.Context, req *a2a.CancelTaskRequest) (*a2a.Task, error) {
 	err := operations.Permit(ctx, access.Operator)
 	if err == nil {
-		err = a.mine(ctx, req.ID)
+		err = a.checkTask(ctx, req.ID)
 	}
 	if err != nil {
-		return nil, a.fails(err)
+		return nil, a.protocolError(err)
 	}
 	id := string(req.ID)
 	err = a.s.runs.Cancel(context.WithoutCancel(ctx), id, "canceled over A2A")
@@ -454,13 +454,13 @@ func (a *a2aAgent) CancelTask(ctx context.Context, req *a2a.CancelTaskRequest) (
 		return nil, a2a.NewError(a2a.ErrTaskNotCancelable, credential.Masked(err.Error()))
 	}
 	if err != nil {
-		return nil, a.fails(err)
+		return nil, a.protocolError(err)
 	}
 	soon, stop := context.WithTimeout(ctx, operations.LetsGo)
 	defer stop()
 	_, _ = a.s.runs.Supervisor.Wait(soon, id) // if it has not ended in time, the task shows its status
 	task, _, err := a.task(ctx, id, nil)
-	return task, a.fails(err)
+	return task, a.protocolError(err)
 }
 
 // GetExtendedAgentCard reports that there is no extended card.

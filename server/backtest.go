@@ -55,7 +55,7 @@ func (s *Server) backtest(w http.ResponseWriter, r *http.Request) error {
 	}
 	var recs []*backtest.Recording
 	for _, id := range req.Runs {
-		_, rec, err := s.recording(r.Context(), id, req.Loop)
+		_, rec, err := s.readRecording(r.Context(), id, req.Loop)
 		if err != nil {
 			return err
 		}
@@ -110,8 +110,8 @@ func checkRules(rules string) error {
 	return nil
 }
 
-// recording reads the log of a run, and returns it with the recording of the loop at an address; nil if there is no such loop.
-func (s *Server) recording(ctx context.Context, id, loop string) (*runlog.Run, *backtest.Recording, error) {
+// readRecording reads the log of a run, and returns it with the recording of the loop at an address; nil if there is no such loop.
+func (s *Server) readRecording(ctx context.Context, id, loop string) (*runlog.Run, *backtest.Recording, error) {
 	run, err := runlog.Read(ctx, s.runs.Service, s.runs.Key(id))
 	if err != nil {
 		return nil, nil, fmt.Errorf("run %s: %w", id, err)
@@ -120,11 +120,11 @@ func (s *Server) recording(ctx context.Context, id, loop string) (*runlog.Run, *
 	if err == nil {
 		err = run.Wholes.Err
 	}
-	return run, chosen(all, loop), err
+	return run, findRecording(all, loop), err
 }
 
-// chosen returns the recording of the loop at an address; "" means the last outermost loop. It returns nil if there is none.
-func chosen(all []*backtest.Recording, address string) (found *backtest.Recording) {
+// findRecording returns the recording of the loop at an address; "" means the last outermost loop. It returns nil if there is none.
+func findRecording(all []*backtest.Recording, address string) (found *backtest.Recording) {
 	for _, rec := range all {
 		if string(rec.Loop) == address || address == "" && !strings.Contains(string(rec.Loop), "[") {
 			found = rec
@@ -194,8 +194,8 @@ type studyScore struct {
 
 // Limits of a study.
 const (
-	studyMost = 50   // the most runs of the definition that are replayed
-	studyBack = 1000 // how many of the last runs of all definitions are searched for them
+	studyMost   = 50   // the most runs of the definition that are replayed
+	studyWindow = 1000 // how many of the last runs of all definitions are searched for them
 )
 
 // study answers with a study of the last runs of the definition in the query.
@@ -209,13 +209,13 @@ func (s *Server) study(w http.ResponseWriter, r *http.Request) error {
 	if err := checkRules(out.Rules); err != nil {
 		return err
 	}
-	ids, err := s.scored(r, out)
+	ids, err := s.scoredRuns(r, out)
 	if err != nil {
 		return err
 	}
 	var recs []*backtest.Recording
 	for _, id := range ids {
-		run, rec, err := s.recording(r.Context(), id, "")
+		run, rec, err := s.readRecording(r.Context(), id, "")
 		switch {
 		case errors.Is(err, session.ErrNotFound):
 			continue // the run was deleted meanwhile
@@ -231,28 +231,28 @@ func (s *Server) study(w http.ResponseWriter, r *http.Request) error {
 			}
 		}
 		recs = append(recs, rec)
-		out.Runs = append(out.Runs, runOf(id, run, rec))
+		out.Runs = append(out.Runs, newStudyRun(id, run, rec))
 	}
 	out.Older = backtest.Older(recs)
 	if out.Rules == rulesToday {
 		recs = backtest.ByToday(recs)
 	}
 	if len(recs) > 0 {
-		if err := out.sweep(recs); err != nil {
+		if err := out.sweepField(recs); err != nil {
 			return err
 		}
 	}
 	return s.Send(w, http.StatusOK, out)
 }
 
-// scored counts the runs that have ended with a score, by name, and returns the last ones of the
+// scoredRuns counts the runs that have ended with a score, by name, and returns the last ones of the
 // study's definition.
-func (s *Server) scored(r *http.Request, out *study) (ids []string, err error) {
+func (s *Server) scoredRuns(r *http.Request, out *study) (ids []string, err error) {
 	all, err := s.runs.Sessions(r.Context())
 	if err != nil {
 		return nil, err
 	}
-	for _, one := range all[:min(len(all), studyBack)] {
+	for _, one := range all[:min(len(all), studyWindow)] {
 		run := session.RunOf(one)
 		if run == nil || run.Status != mark.RunCompleted {
 			continue
@@ -280,8 +280,8 @@ func (s *Server) scored(r *http.Request, out *study) (ids []string, err error) {
 	return ids, nil
 }
 
-// runOf returns a run for the page: its input, its target and its scores.
-func runOf(id string, run *runlog.Run, rec *backtest.Recording) studyRun {
+// newStudyRun returns a run for the page: its input, its target and its scores.
+func newStudyRun(id string, run *runlog.Run, rec *backtest.Recording) studyRun {
 	one := studyRun{ID: id, Target: rec.Plan.Score.Target, Scores: []studyScore{}}
 	if i := slices.IndexFunc(run.Log(), func(ev *session.Event) bool { return ev.Author == "user" }); i >= 0 {
 		one.Message = credential.Masked(brief.Clip(run.Wholes.Of(run.Log()[i]).Text(), 160))
@@ -298,9 +298,9 @@ func runOf(id string, run *runlog.Run, rec *backtest.Recording) studyRun {
 	return one
 }
 
-// sweep computes the levels of the chosen field. If no field was chosen, it takes the first one for which the runs have a
+// sweepField computes the levels of the chosen field. If no field was chosen, it takes the first one for which the runs have a
 // value.
-func (out *study) sweep(recs []*backtest.Recording) error {
+func (out *study) sweepField(recs []*backtest.Recording) error {
 	for _, field := range backtest.SweepFields() {
 		now := backtest.FieldValue(recs, field)
 		out.Fields = append(out.Fields, studyField{field, now})
@@ -322,7 +322,7 @@ func (out *study) sweep(recs []*backtest.Recording) error {
 	for i, level := range sweep.Levels {
 		l := studyLevel{Level: level}
 		for j, trial := range sweep.Trials(i) {
-			l.Ends = append(l.Ends, out.Runs[j].end(trial))
+			l.Ends = append(l.Ends, out.Runs[j].endIndex(trial))
 		}
 		if out.Levels = append(out.Levels, l); sweep.Now != nil && level.Value == *sweep.Now {
 			out.At = i
@@ -331,8 +331,8 @@ func (out *study) sweep(recs []*backtest.Recording) error {
 	return nil
 }
 
-// end returns the index in r.Ends of an end of the run, and adds the end if it is new.
-func (r *studyRun) end(t backtest.Trial) int {
+// endIndex returns the index in r.Ends of an end of the run, and adds the end if it is new.
+func (r *studyRun) endIndex(t backtest.Trial) int {
 	same := func(o backtest.Trial) bool {
 		return o.Verdict == t.Verdict && o.Stops == t.Stops && o.Reason == t.Reason && o.Saved == t.Saved
 	}

@@ -98,7 +98,7 @@ func (s *Server) putDefinition(w http.ResponseWriter, r *http.Request) error {
 		}
 	} else if err != nil {
 		return err
-	} else if err := fresh(r, old); err != nil {
+	} else if err := checkMatch(r, old); err != nil {
 		return err
 	}
 	if status == http.StatusCreated || !bytes.Equal(old, text) {
@@ -118,14 +118,14 @@ func (s *Server) putDefinition(w http.ResponseWriter, r *http.Request) error {
 	return s.Send(w, status, d)
 }
 
-// fresh returns an error if the client's If-Match or If-None-Match forbids to change the present text, or if both are missing. So
+// checkMatch returns an error if the client's If-Match or If-None-Match forbids to change the present text, or if both are missing. So
 // a client that sends the ETag of the text that it has read cannot overwrite a change that it has not seen.
-func fresh(r *http.Request, now []byte) error {
+func checkMatch(r *http.Request, now []byte) error {
 	match, none := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
 	switch {
 	case none != "" && matches(none, operations.TagOf(now)):
 		return problem.New(http.StatusPreconditionFailed, "exists", "There is such a definition already", "")
-	case match == "" && none != "*": // that the text is not another one says nothing of the present one
+	case match == "" && none != "*": // If-None-Match with another ETag does not show that the client knows the present text
 		return problem.New(http.StatusPreconditionRequired, "no_etag", "Say which version you have seen",
 			"send its ETag as If-Match, so that nobody's change is lost")
 	case match != "" && !matches(match, operations.TagOf(now)):
@@ -135,7 +135,7 @@ func fresh(r *http.Request, now []byte) error {
 	return nil
 }
 
-// deleteDefinition deletes the file of a definition. The client must send If-Match or If-None-Match: see fresh.
+// deleteDefinition deletes the file of a definition. The client must send If-Match or If-None-Match: see checkMatch.
 func (s *Server) deleteDefinition(w http.ResponseWriter, r *http.Request) error {
 	s.runs.Folder.Changing.Lock()
 	defer s.runs.Folder.Changing.Unlock()
@@ -146,7 +146,7 @@ func (s *Server) deleteDefinition(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	if err := fresh(r, text); err != nil {
+	if err := checkMatch(r, text); err != nil {
 		return err
 	}
 	err = s.runs.Change(r.Context(), operations.DeleteDefinition, func() (string, error) { return r.PathValue("name"), s.runs.Folder.Delete(file) })
@@ -160,21 +160,21 @@ func (s *Server) deleteDefinition(w http.ResponseWriter, r *http.Request) error 
 // validation is the response of validate.
 type validation struct {
 	Valid    bool                 `json:"valid"`
-	Problems []foundProblem       `json:"problems"`
-	Agents   []agentLine          `json:"agents,omitempty"`
+	Problems []problemWithFixes   `json:"problems"`
+	Agents   []agentPreview       `json:"agents,omitempty"`
 	Worst    *definition.AtMost   `json:"worst,omitempty"`
 	Stops    []definition.StopWay `json:"stops,omitempty"`
 	Inputs   []definition.Input   `json:"inputs,omitempty"`
 }
 
-// foundProblem is a problem with the changes of the text that would solve it.
-type foundProblem struct {
+// problemWithFixes is a problem with the changes of the text that would solve it.
+type problemWithFixes struct {
 	*definition.Problem
 	Fixes []form.Fix `json:"fixes,omitempty"`
 }
 
-// agentLine is an agent of the definition, for a preview.
-type agentLine struct {
+// agentPreview is an agent of the definition, for a preview.
+type agentPreview struct {
 	Name      string          `json:"name"`
 	Title     string          `json:"title,omitempty"`
 	Type      definition.Type `json:"type"`
@@ -195,11 +195,11 @@ func (s *Server) validate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	file, err := s.meant(r)
+	file, err := s.intendedFile(r)
 	if err != nil {
 		return err
 	}
-	out := &validation{Problems: []foundProblem{}}
+	out := &validation{Problems: []problemWithFixes{}}
 	p, def, err := operations.Load(s.runs.Folder.Parts(), file, text)
 	all, is := errors.AsType[definition.Problems](err)
 	switch {
@@ -216,7 +216,7 @@ func (s *Server) validate(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	for _, one := range all {
-		found := foundProblem{one, form.FixesOf(one)}
+		found := problemWithFixes{one, form.FixesOf(one)}
 		if wire.LanguageOf(r) == prose.Portuguese {
 			found.Problem = form.ProblemInPortuguese(one)
 		}
@@ -225,8 +225,8 @@ func (s *Server) validate(w http.ResponseWriter, r *http.Request) error {
 	return s.Send(w, http.StatusOK, out)
 }
 
-// meant returns the file that a text is intended for, from the name in the query. Paths in the text are relative to this file.
-func (s *Server) meant(r *http.Request) (string, error) {
+// intendedFile returns the file that a text is intended for, from the name in the query. Paths in the text are relative to this file.
+func (s *Server) intendedFile(r *http.Request) (string, error) {
 	name := r.URL.Query().Get("name")
 	if name == "" {
 		return "definition.yaml", nil
@@ -245,7 +245,7 @@ func (c *validation) describe(def *definition.Definition) {
 	worst := def.Worst(definition.Assumed{})
 	c.Valid, c.Inputs, c.Worst, c.Stops = true, def.Inputs, &worst.Total, def.Root.Stops()
 	for _, a := range worst.Agents {
-		c.Agents = append(c.Agents, agentLine{
+		c.Agents = append(c.Agents, agentPreview{
 			Name: a.Agent.Name, Title: a.Agent.DisplayName, Type: a.Agent.Type, Depth: a.Depth, OutputKey: a.Agent.OutputKey,
 			CanExit: a.Agent.CanExitLoop, Model: a.Model, Color: a.Agent.Color, Line: a.Agent.Position().Line,
 			Runs: a.Runs, Calls: a.Calls,
@@ -343,7 +343,7 @@ func (s *Server) outline(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	file, err := s.meant(r)
+	file, err := s.intendedFile(r)
 	if err != nil {
 		return err
 	}
@@ -388,8 +388,8 @@ const (
 	tryAnswer = 20_000           // the most characters of the answer that are sent
 )
 
-// triedLoop is the result of a loop in a try, with its chart and its ledger.
-type triedLoop struct {
+// loopTrial is the result of a loop in a try, with its chart and its ledger.
+type loopTrial struct {
 	rehearsal.TriedLoop
 	Shown runpage.Loop `json:"shown"`
 	// Ended is true if the loop has stopped. Shown gives the reason.
@@ -416,7 +416,7 @@ func (s *Server) try(w http.ResponseWriter, r *http.Request) error {
 		return problem.New(http.StatusRequestEntityTooLarge, "too_large", "The definition is too large to be tried",
 			"it has %d bytes, and the limit is %d", len(req.Text), tryText)
 	}
-	leave, err := enter(s.places.tries, problem.New(http.StatusTooManyRequests, "busy", "Others are trying something", "try again soon").
+	leave, err := tryPlace(s.places.tries, problem.New(http.StatusTooManyRequests, "busy", "Others are trying something", "try again soon").
 		With("Retry-After", "2"))
 	if err != nil {
 		return err
@@ -445,13 +445,13 @@ func (s *Server) try(w http.ResponseWriter, r *http.Request) error {
 	}
 	out := struct {
 		*rehearsal.Tried
-		Loops []triedLoop `json:"loops"`
-	}{tried, []triedLoop{}}
+		Loops []loopTrial `json:"loops"`
+	}{tried, []loopTrial{}}
 	tried.Answer, tried.Error = brief.Clip(tried.Answer, tryAnswer), brief.Clip(tried.Error, tryAnswer)
 	lang := wire.LanguageOf(r)
 	for _, l := range tried.Loops {
 		step := &progress.Step{Name: l.Name, Address: session.Address(l.Name), Status: progress.StatusCompleted, Loop: l.Loop}
-		one := triedLoop{TriedLoop: l, Ended: l.Loop.Stop != nil, Iterations: len(l.Loop.Iterations)}
+		one := loopTrial{TriedLoop: l, Ended: l.Loop.Stop != nil, Iterations: len(l.Loop.Iterations)}
 		one.Shown = runpage.LoopOf(step, &progress.Tree{Root: step, Now: l.Elapsed}, lang)
 		if one.Ended {
 			one.Iterations = l.Loop.Stop.Iteration

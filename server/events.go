@@ -28,7 +28,7 @@ import (
 
 // Times and sizes of a stream.
 const (
-	beat          = 15 * time.Second       // the time between two keep-alive lines
+	keepAlive     = 15 * time.Second       // the time between two keep-alive lines
 	snapshotEvery = 100 * time.Millisecond // the least time between two snapshots
 	chunk         = wire.Chunk             // the size of the pieces that are sent to a client, in bytes
 )
@@ -47,8 +47,8 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	return s.page(w, r)
 }
 
-// after returns the sequence number of the last event that a client has, from Last-Event-ID or the query; the default is 0.
-func after(r *http.Request) (int64, error) {
+// lastSeen returns the sequence number of the last event that a client has, from Last-Event-ID or the query; the default is 0.
+func lastSeen(r *http.Request) (int64, error) {
 	if text := r.Header.Get("Last-Event-ID"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 {
@@ -104,8 +104,8 @@ func (s *Server) place(ctx context.Context) (leave func(), err error) {
 	}, nil
 }
 
-// enter takes a place in the channel, or returns the problem full if there is none. It does not wait.
-func enter(at chan struct{}, full *problem.Problem) (leave func(), err error) {
+// tryPlace takes a place in the channel, or returns the problem full if there is none. It does not wait.
+func tryPlace(at chan struct{}, full *problem.Problem) (leave func(), err error) {
 	select {
 	case at <- struct{}{}:
 		return func() { <-at }, nil
@@ -114,8 +114,8 @@ func enter(at chan struct{}, full *problem.Problem) (leave func(), err error) {
 	}
 }
 
-// turn waits for a place in the channel, and takes it. It fails if ctx ends first.
-func turn(ctx context.Context, at chan struct{}) (leave func(), err error) {
+// waitForPlace waits for a place in the channel, and takes it. It fails if ctx ends first.
+func waitForPlace(ctx context.Context, at chan struct{}) (leave func(), err error) {
 	select {
 	case at <- struct{}{}:
 		return func() { <-at }, nil
@@ -128,7 +128,7 @@ func turn(ctx context.Context, at chan struct{}) (leave func(), err error) {
 // include=snapshots, the whole run as "snapshot", at most ten times a second. The stream stays open after the run has ended,
 // because the run may be resumed.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
-	seen, err := after(r)
+	seen, err := lastSeen(r)
 	if err != nil {
 		return err
 	}
@@ -144,39 +144,39 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer f.leave()
 	if !snapshots {
-		return s.tell(r, c, f, "", nil)
+		return s.streamChanges(r, c, f, "", nil)
 	}
 	lang := wire.LanguageOf(r)
-	return s.tell(r, c, f, "snapshot", func(old time.Duration) (rendering, error) { return f.snapshot(lang, old) })
+	return s.streamChanges(r, c, f, "snapshot", func(old time.Duration) (rendering, error) { return f.snapshot(lang, old) })
 }
 
-// tell keeps a stream open until the client leaves. It sends the events that the client lacks. After each change of the run
-// it also sends the result of whole as an event with that name, at most ten times a second. If whole is nil, tell sends only
+// streamChanges keeps a stream open until the client leaves. It sends the events that the client lacks. After each change of the run
+// it also sends the result of whole as an event with that name, at most ten times a second. If whole is nil, streamChanges sends only
 // the events of the log.
-func (s *Server) tell(r *http.Request, c *client, f *feed, name string, whole func(old time.Duration) (rendering, error)) error {
+func (s *Server) streamChanges(r *http.Request, c *client, f *feed, name string, whole func(old time.Duration) (rendering, error)) error {
 	leave, err := s.place(r.Context())
 	if err != nil {
 		return err
 	}
 	defer leave()
 	if !c.quiet {
-		defer f.read()()
+		defer f.beginReading()()
 	}
-	var told int64 = -1
-	return c.keep(r, func() (<-chan struct{}, <-chan time.Time, error) {
+	var sent int64 = -1
+	return c.keepOpen(r, func() (<-chan struct{}, <-chan time.Time, error) {
 		version, changed, err := c.catchUp(r.Context(), f)
 		if err != nil {
 			c.fail(err)
 			return nil, nil, err
 		}
-		if whole == nil || version <= told {
+		if whole == nil || version <= sent {
 			return changed, nil, nil
 		}
 		now, err := whole(snapshotEvery)
 		if err != nil {
 			return nil, nil, err
 		}
-		if now.version > told {
+		if now.version > sent {
 			head := "event: " + name + "\n"
 			if c.quiet {
 				head += "id: " + strconv.FormatInt(now.seq, 10) + "\n"
@@ -184,22 +184,22 @@ func (s *Server) tell(r *http.Request, c *client, f *feed, name string, whole fu
 			if err := c.write([]byte(head), []byte("data: "), now.text, []byte("\n\n")); err != nil {
 				return nil, nil, err
 			}
-			told = now.version
+			sent = now.version
 		}
-		if told < version { // the next snapshot contains all changes until then
+		if sent < version { // the next snapshot contains all changes until then
 			return nil, time.After(snapshotEvery - time.Since(now.at)), nil
 		}
 		return changed, nil, nil
 	})
 }
 
-// keep begins a stream, and keeps it open until the client leaves. It calls say, which sends what is new, at the beginning
+// keepOpen begins a stream, and keeps it open until the client leaves. It calls say, which sends what is new, at the beginning
 // and whenever one of the channels that say returned is ready. An error of say ends the stream.
-func (c *client) keep(r *http.Request, say func() (changed <-chan struct{}, later <-chan time.Time, err error)) error {
+func (c *client) keepOpen(r *http.Request, say func() (changed <-chan struct{}, later <-chan time.Time, err error)) error {
 	if c.begin() != nil {
 		return nil
 	}
-	alive := time.NewTicker(beat)
+	alive := time.NewTicker(keepAlive)
 	defer alive.Stop()
 	for {
 		changed, later, err := say()
@@ -341,7 +341,7 @@ func (c *client) read(ctx context.Context, f *feed) error {
 // lines sends events as lines of JSON. It sends the present events of the log. With follow=1 it also sends later events,
 // until the run ends, is paused, or waits for a person.
 func (s *Server) lines(w http.ResponseWriter, r *http.Request) error {
-	seen, err := after(r)
+	seen, err := lastSeen(r)
 	if err != nil {
 		return err
 	}
@@ -355,7 +355,7 @@ func (s *Server) lines(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer f.leave()
-	defer f.read()()
+	defer f.beginReading()()
 	follow := isSet(r.URL.Query(), "follow")
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	c := &client{s: s, w: w, seen: seen, format: ndjson}
@@ -411,7 +411,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	log := view.Log()
-	want := choice{q.Get("address"), q.Get("author"), q.Get("kind")}
+	want := eventFilter{q.Get("address"), q.Get("author"), q.Get("kind")}
 	var found []*session.Event
 	n := log.Len()
 	if before > 0 {
@@ -450,10 +450,10 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) error {
 	return s.Send(w, http.StatusOK, out)
 }
 
-// choice is a filter of events. An empty field fits all events.
-type choice struct{ address, author, kind string }
+// eventFilter is a filter of events. An empty field fits all events.
+type eventFilter struct{ address, author, kind string }
 
-func (c *choice) has(ev *session.Event) bool {
+func (c *eventFilter) has(ev *session.Event) bool {
 	kind := ""
 	if ev.Mark != nil {
 		kind = string(ev.Mark.Kind)

@@ -45,7 +45,7 @@ type feed struct {
 	drivenBy string // the owner of the lease; "" if no process drives the run
 	parent   *mark.RunParent
 
-	shown map[shownKey]rendering // the cached results of made
+	renderings map[renderKey]rendering // the cached results of render
 }
 
 // feeds has the feeds of the runs that clients follow.
@@ -59,7 +59,7 @@ type folds struct {
 	folded     int64  // the sequence number of the last folded event
 	invocation string // the ID of the session's last run; events of other runs are not folded
 	live       *progress.Live
-	sees       *prose.Watch
+	watch      *prose.Watch
 	page       runpage.Page
 	whole      *runlog.Wholes   // reads the long texts that the folds do not keep
 	last       []*session.Event // a few of the last events, for a summary
@@ -70,8 +70,8 @@ type folds struct {
 	workspace        *runfiles.Config
 }
 
-// shownKey is the key of a cached result of made: the kind ("snapshot" or "view") and the language.
-type shownKey struct {
+// renderKey is the key of a cached result of render: the kind ("snapshot" or "view") and the language.
+type renderKey struct {
 	what string
 	lang prose.Language
 }
@@ -93,8 +93,8 @@ type line struct {
 const (
 	ringMost    = 1 << 20          // the most bytes of events in the ring
 	lastMost    = 64               // the least number of last events that are kept for a summary
-	linger      = 30 * time.Second // how long a feed without users continues
-	standsEvery = 2 * time.Second  // the time between two checks whether a process drives the run
+	idleTime    = 30 * time.Second // how long a feed without users continues
+	statusEvery = 2 * time.Second  // the time between two checks whether a process drives the run
 )
 
 // follow returns the feed of a run, once the feed has read the log. The caller must call leave on it.
@@ -146,7 +146,7 @@ func (f *feed) leave() {
 	if f.users--; f.users > 0 {
 		return
 	}
-	after := linger
+	after := idleTime
 	if f.err != nil {
 		after = 0
 	}
@@ -170,18 +170,18 @@ func (f *feed) run(ctx context.Context) {
 	defer close(f.done)
 	err := f.fold(ctx)
 	if err == nil {
-		f.stands(ctx)
+		f.updateStatus(ctx)
 	}
 	f.fail(err)
 	close(f.ready)
 	if err != nil {
 		return
 	}
-	var beside sync.WaitGroup
-	defer beside.Wait()
+	var watchers sync.WaitGroup
+	defer watchers.Wait()
 	inner, stop := context.WithCancel(ctx)
 	defer stop()
-	beside.Go(func() { f.watchOver(inner) })
+	watchers.Go(func() { f.watchDriver(inner) })
 	for ev, err := range f.s.runs.Supervisor.Watch(ctx, f.id, f.seq) {
 		if err == nil {
 			err = f.add(ctx, ev)
@@ -201,11 +201,11 @@ func (f *feed) fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.err = err
-	f.tell()
+	f.notify()
 }
 
-// tell counts a change, and wakes the clients that wait for one. f.mu is held.
-func (f *feed) tell() {
+// notify counts a change, and wakes the clients that wait for one. f.mu is held.
+func (f *feed) notify() {
 	f.version++
 	close(f.changed)
 	f.changed = make(chan struct{})
@@ -218,14 +218,14 @@ func (f *feed) fold(ctx context.Context) error {
 		return err
 	}
 	whole := &runlog.Wholes{Fetch: f.view}
-	now := folds{live: &progress.Live{Whole: whole.Of}, sees: &prose.Watch{Fold: progress.Fold{Whole: whole.Of}}, whole: whole}
-	now.page = runpage.Page{Live: now.live, Watch: now.sees}
+	now := folds{live: &progress.Live{Whole: whole.Of}, watch: &prose.Watch{Fold: progress.Fold{Whole: whole.Of}}, whole: whole}
+	now.page = runpage.Page{Live: now.live, Watch: now.watch}
 	if n := view.Log().Len(); n > 0 {
 		now.invocation = view.Log().At(n - 1).InvocationID
 	}
 	gone := view.Log().Superseded()
 	for ev := range runlog.Recent(outlines(view), view.Log().Full) {
-		now.put(f.s, ev, !gone.Has(ev.Seq))
+		now.foldEvent(f.s, ev, !gone.Has(ev.Seq))
 	}
 	if err := view.Err(); err != nil {
 		return err
@@ -254,8 +254,8 @@ func (f *feed) view(ctx context.Context) (*session.View, error) {
 	return f.s.runs.Brief(ctx, f.id, 0)
 }
 
-// put folds the next event of the log. counts is false if the event is superseded.
-func (f *folds) put(s *Server, ev *session.Event, counts bool) {
+// foldEvent folds the next event of the log. counts is false if the event is superseded.
+func (f *folds) foldEvent(s *Server, ev *session.Event, counts bool) {
 	f.folded = ev.Seq
 	f.page.Wrote(ev)
 	if ev.InvocationID != f.invocation {
@@ -269,10 +269,10 @@ func (f *folds) put(s *Server, ev *session.Event, counts bool) {
 	if !counts {
 		return
 	}
-	f.sees.Add(ev)
+	f.watch.Add(ev)
 	f.page.Add(ev)
 	if f.name == "" {
-		f.begun(s, ev)
+		f.readStart(s, ev)
 	}
 }
 
@@ -297,7 +297,7 @@ func (f *feed) add(ctx context.Context, ev *session.Event) error {
 	run := ev.Mark != nil && ev.Actions.StateDelta[mark.KeyRun] != nil
 	f.mu.Lock()
 	if ev.Seq > f.folded {
-		f.put(f.s, ev, true)
+		f.foldEvent(f.s, ev, true)
 	}
 	f.seq = ev.Seq
 	if text == nil || f.readers == 0 {
@@ -309,16 +309,16 @@ func (f *feed) add(ctx context.Context, ev *session.Event) error {
 		f.size -= len(f.ring[0].text)
 		f.ring = f.ring[1:]
 	}
-	f.tell()
+	f.notify()
 	f.mu.Unlock()
 	if run {
-		f.stands(ctx)
+		f.updateStatus(ctx)
 	}
 	return nil
 }
 
-// read counts a client that reads events, until it calls end. The feed keeps events only while there is such a client.
-func (f *feed) read() (end func()) {
+// beginReading counts a client that reads events, until it calls end. The feed keeps events only while there is such a client.
+func (f *feed) beginReading() (end func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.readers++
@@ -331,12 +331,12 @@ func (f *feed) read() (end func()) {
 	}
 }
 
-// hear receives an event from the supervisor. It passes on pieces of streamed answers to the run's feed. All other events
+// onEvent receives an event from the supervisor. It passes on pieces of streamed answers to the run's feed. All other events
 // reach the feed through the log, whichever process drives the run.
-func (s *Server) hear(id string, ev *session.Event) {
+func (s *Server) onEvent(id string, ev *session.Event) {
 	s.pieces.Hear(id, ev)
 	if !ev.Partial {
-		s.list.hear(ev)
+		s.list.onEvent(ev)
 		return
 	}
 	s.feeds.mu.Lock()
@@ -349,14 +349,14 @@ func (s *Server) hear(id string, ev *session.Event) {
 	defer f.mu.Unlock()
 	if f.live != nil && ev.InvocationID == f.invocation {
 		f.live.Add(ev)
-		f.tell()
+		f.notify()
 	}
 }
 
-// watchOver checks from time to time whether a process still drives the run, because the death of a process is not an event
+// watchDriver checks from time to time whether a process still drives the run, because the death of a process is not an event
 // of the log.
-func (f *feed) watchOver(ctx context.Context) {
-	tick := time.NewTicker(standsEvery)
+func (f *feed) watchDriver(ctx context.Context) {
+	tick := time.NewTicker(statusEvery)
 	defer tick.Stop()
 	for {
 		select {
@@ -367,14 +367,14 @@ func (f *feed) watchOver(ctx context.Context) {
 			running := !mark.RunStatus(f.status).Over()
 			f.mu.Unlock()
 			if running {
-				f.stands(ctx)
+				f.updateStatus(ctx)
 			}
 		}
 	}
 }
 
-// stands updates the status of the run and its driver from the store.
-func (f *feed) stands(ctx context.Context) {
+// updateStatus updates the status of the run and its driver from the store.
+func (f *feed) updateStatus(ctx context.Context) {
 	one, err := f.s.runs.Brief(ctx, f.id, 1)
 	if err != nil {
 		return // the goroutine that watches the log reports it
@@ -402,7 +402,7 @@ func (f *feed) stands(ctx context.Context) {
 	}
 	if f.status != status || f.drivenBy != owner {
 		f.status, f.drivenBy = status, owner
-		f.tell()
+		f.notify()
 	}
 }
 
@@ -432,13 +432,13 @@ const (
 
 // render returns the result of the function of as JSON without secrets. It returns a cached result if the run has not changed
 // since, or if the cached result is younger than old. So it is made at most once for each change, for all clients.
-func (f *feed) render(key shownKey, old time.Duration, of func() any) (rendering, error) {
+func (f *feed) render(key renderKey, old time.Duration, of func() any) (rendering, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err != nil {
 		return rendering{}, f.err
 	}
-	if was := f.shown[key]; was.text != nil && (was.version == f.version || time.Since(was.at) < old) {
+	if was := f.renderings[key]; was.text != nil && (was.version == f.version || time.Since(was.at) < old) {
 		return was, nil
 	}
 	at := time.Now()
@@ -449,21 +449,21 @@ func (f *feed) render(key shownKey, old time.Duration, of func() any) (rendering
 	if err != nil {
 		return rendering{}, err
 	}
-	if f.shown == nil {
-		f.shown = make(map[shownKey]rendering)
+	if f.renderings == nil {
+		f.renderings = make(map[renderKey]rendering)
 	}
-	f.shown[key] = rendering{[]byte(credential.Masked(string(text))), f.version, f.folded, at}
-	return f.shown[key], nil
+	f.renderings[key] = rendering{[]byte(credential.Masked(string(text))), f.version, f.folded, at}
+	return f.renderings[key], nil
 }
 
 // snapshot returns the whole run as JSON, with the last iterations of each loop. The result may be up to old out of date.
 func (f *feed) snapshot(lang prose.Language, old time.Duration) (rendering, error) {
-	return f.render(shownKey{"snapshot", lang}, old, func() any {
+	return f.render(renderKey{"snapshot", lang}, old, func() any {
 		sum := progress.Summarize(f.last)
 		if !f.began.IsZero() {
 			sum.Began = f.began
 		}
-		rep := runlog.Tell(f.id, sum, f.live, f.sees)
+		rep := runlog.Tell(f.id, sum, f.live, f.watch)
 		rep.Status, rep.DrivenBy = f.status, f.drivenBy
 		snap := snapshot{Seq: f.folded, Report: rep, Loops: []loopView{}, Now: time.Now()}
 		tree := *rep.Tree
@@ -531,14 +531,14 @@ func (f *feed) take(after int64) (lines []line, version int64, changed <-chan st
 			size += len(f.ring[to].text)
 		}
 		if lines = slices.Clone(f.ring[from:to]); to < len(f.ring) {
-			changed = already
+			changed = closedChannel
 		}
 	}
 	return lines, f.version, changed, true, f.err
 }
 
-// already is a closed channel.
-var already = func() chan struct{} {
+// closedChannel is a closed channel.
+var closedChannel = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c

@@ -25,7 +25,7 @@ func TestAChangeIsComputedOnce(t *testing.T) {
 		var wait sync.WaitGroup
 		for range 200 {
 			wait.Go(func() {
-				got, err := f.render(shownKey{"view", "en"}, old, func() any { made++; return made })
+				got, err := f.render(renderKey{"view", "en"}, old, func() any { made++; return made })
 				if err != nil || len(got.text) == 0 {
 					t.Error(err)
 				}
@@ -36,7 +36,7 @@ func TestAChangeIsComputedOnce(t *testing.T) {
 	change := func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.tell()
+		f.notify()
 	}
 	for i, step := range []struct {
 		old  time.Duration
@@ -94,12 +94,12 @@ func TestTheListReadsWhatHasChanged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.all, b.looked, b.news, b.version = all, time.Now(), make(chan struct{}), b.version+1
+		b.all, b.listedAt, b.news, b.version = all, time.Now(), make(chan struct{}), b.version+1
 		before := svc.gets.Load()
 		var wait sync.WaitGroup
 		for range 200 {
 			wait.Go(func() {
-				if text, _, _, err := b.now(t.Context(), "", &filter{limit: 50}); err != nil || len(text) == 0 {
+				if text, _, _, err := b.page(t.Context(), "", &filter{limit: 50}); err != nil || len(text) == 0 {
 					t.Error(err)
 				}
 			})

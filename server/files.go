@@ -50,25 +50,25 @@ type treePair struct {
 	from, to workspace.Hash
 }
 
-// comparing calls answer with the trees at the two places of a run that the query names. The default places are the start and
+// withTrees calls answer with the trees at the two places of a run that the query names. The default places are the start and
 // the end of the run. It waits until fewer than compareMost comparisons run, and limits the time to compareTime.
-func (s *Server) comparing(r *http.Request, answer func(context.Context, *treePair) error) error {
+func (s *Server) withTrees(r *http.Request, answer func(context.Context, *treePair) error) error {
 	ctx, cancel := context.WithTimeoutCause(r.Context(), compareTime, errCompareTime)
 	defer cancel()
-	leave, err := turn(ctx, s.places.diffs)
+	leave, err := waitForPlace(ctx, s.places.diffs)
 	if err != nil {
 		return filesProblem(err)
 	}
 	defer leave()
-	c, err := s.compared(ctx, r)
+	c, err := s.treesOf(ctx, r)
 	if err == nil {
 		err = answer(ctx, c)
 	}
 	return filesProblem(err)
 }
 
-// compared finds the two trees that a request compares. It fails if the run has no workspace or its files are not here.
-func (s *Server) compared(ctx context.Context, r *http.Request) (*treePair, error) {
+// treesOf finds the two trees that a request compares. It fails if the run has no workspace or its files are not here.
+func (s *Server) treesOf(ctx context.Context, r *http.Request) (*treePair, error) {
 	id, q := r.PathValue("id"), r.URL.Query()
 	started, err := s.runs.Started(ctx, id)
 	if err != nil {
@@ -136,11 +136,11 @@ func filesProblem(err error) error {
 	return err
 }
 
-// changesOf returns at most the first filesMost changes, with the file names as shownName writes them.
+// changesOf returns at most the first filesMost changes, with the file names as printableName writes them.
 func changesOf(all []workspace.Change) []workspace.Change {
 	list := []workspace.Change{}
 	for _, one := range all[:min(len(all), filesMost)] {
-		one.Path = shownName(one.Path)
+		one.Path = printableName(one.Path)
 		list = append(list, one)
 	}
 	return list
@@ -148,7 +148,7 @@ func changesOf(all []workspace.Change) []workspace.Change {
 
 // files lists the files that differ between two places.
 func (s *Server) files(w http.ResponseWriter, r *http.Request) error {
-	return s.comparing(r, func(ctx context.Context, c *treePair) error {
+	return s.withTrees(r, func(ctx context.Context, c *treePair) error {
 		changes, err := c.stored.Files(ctx, c.from, c.to)
 		if err != nil {
 			return err
@@ -173,7 +173,7 @@ func (s *Server) filesBy(w http.ResponseWriter, r *http.Request) error {
 		Total  int                `json:"total"`
 		Files  []workspace.Change `json:"files"`
 	}
-	return s.comparing(r, func(ctx context.Context, c *treePair) error {
+	return s.withTrees(r, func(ctx context.Context, c *treePair) error {
 		loop, err := loopOf(progress.TreeOf(progress.LastRun(c.run.Log())), r.URL.Query())
 		if err != nil {
 			return err
@@ -202,16 +202,16 @@ func (s *Server) filesBy(w http.ResponseWriter, r *http.Request) error {
 
 // fileDiff sends the lines that have changed in one file.
 func (s *Server) fileDiff(w http.ResponseWriter, r *http.Request) error {
-	name, ok := nameShown(r.URL.Query().Get("path"))
+	name, ok := parsePrintableName(r.URL.Query().Get("path"))
 	if !ok {
 		return problem.Bad("give the path of a file, as the list of the files has it")
 	}
-	return s.comparing(r, func(ctx context.Context, c *treePair) error {
-		text := limited.Head{Most: diffMost, Full: short}
+	return s.withTrees(r, func(ctx context.Context, c *treePair) error {
+		text := limited.Head{Most: diffMost, Full: errorWhenFull}
 		change, err := c.stored.File(ctx, c.from, c.to, name, &text)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return problem.New(http.StatusNotFound, "file_not_changed", "The file has not changed there", "%s", shownName(name))
+			return problem.New(http.StatusNotFound, "file_not_changed", "The file has not changed there", "%s", printableName(name))
 		case err != nil && !text.Cut():
 			return err
 		}
@@ -228,13 +228,13 @@ func (s *Server) fileDiff(w http.ResponseWriter, r *http.Request) error {
 // patch sends the difference as a patch for git apply. Without from in the query, the patch begins at the base of the workspace,
 // as does the patch that the run hands over.
 func (s *Server) patch(w http.ResponseWriter, r *http.Request) error {
-	return s.comparing(r, func(ctx context.Context, c *treePair) (err error) {
+	return s.withTrees(r, func(ctx context.Context, c *treePair) (err error) {
 		if r.URL.Query().Get("from") == "" {
 			if c.from, err = c.stored.Base(ctx); err != nil {
 				return err
 			}
 		}
-		text := limited.Head{Most: patchMost, Full: short}
+		text := limited.Head{Most: patchMost, Full: errorWhenFull}
 		err = c.stored.Diff(ctx, c.from, c.to, &text)
 		const instead = "on the machine of the run, refrain show %s --diff 0..N --files writes what has changed up to iteration N"
 		switch {
@@ -253,8 +253,8 @@ func (s *Server) patch(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// short returns the error with which a text that is full ends the writing into it.
-func short() error { return io.ErrShortWrite }
+// errorWhenFull returns the error with which a text that is full ends the writing into it.
+func errorWhenFull() error { return io.ErrShortWrite }
 
 // diffLine is a line of a difference. Op is " " for a line in both files, "+" for an added line, "-" for a removed line, "@"
 // for the position of the next lines, and "\" for a file that ends without a line end.
@@ -273,9 +273,9 @@ func diffOf(patch string) (lines []diffLine, cut bool) {
 	var before, after int64
 	for line := range strings.SplitSeq(strings.TrimSuffix(patch, "\n"), "\n") {
 		if strings.HasPrefix(line, "@@ ") {
-			before, after = hunkAt(line)
+			before, after = hunkLines(line)
 			_, around, _ := strings.Cut(line[3:], "@@")
-			lines = append(lines, diffLine{Op: "@", Old: before, New: after, Text: shownLine(strings.TrimPrefix(around, " "))})
+			lines = append(lines, diffLine{Op: "@", Old: before, New: after, Text: printableLine(strings.TrimPrefix(around, " "))})
 			continue
 		}
 		if len(lines) == 0 || line == "" { // the file names stand before the first hunk
@@ -284,7 +284,7 @@ func diffOf(patch string) (lines []diffLine, cut bool) {
 		if len(lines) >= diffLines {
 			return lines, true
 		}
-		l := diffLine{Op: line[:1], Text: shownLine(line[1:])}
+		l := diffLine{Op: line[:1], Text: printableLine(line[1:])}
 		if l.Op == " " || l.Op == "-" {
 			l.Old = before
 			before++
@@ -331,8 +331,8 @@ func markWords(lines []diffLine) {
 	}
 }
 
-// hunkAt returns the first line numbers of a hunk in the old and in the new file, from a line such as "@@ -3,4 +5,6 @@".
-func hunkAt(line string) (before, after int64) {
+// hunkLines returns the first line numbers of a hunk in the old and in the new file, from a line such as "@@ -3,4 +5,6 @@".
+func hunkLines(line string) (before, after int64) {
 	f := strings.Fields(line)
 	if len(f) < 3 {
 		return 0, 0
@@ -345,9 +345,9 @@ func hunkAt(line string) (before, after int64) {
 	return number(f[1]), number(f[2])
 }
 
-// shownLine returns a line of a file for display. It writes characters that are invisible or change the direction of text as
+// printableLine returns a line of a file for display. It writes characters that are invisible or change the direction of text as
 // in Go, such as \x1b, and shortens the line to diffColumns.
-func shownLine(s string) string {
+func printableLine(s string) string {
 	var out strings.Builder
 	for _, c := range brief.Clip(strings.ToValidUTF8(s, "\uFFFD"), diffColumns) {
 		if c == '\t' || unicode.IsPrint(c) {
@@ -359,9 +359,9 @@ func shownLine(s string) string {
 	return out.String()
 }
 
-// shownName returns the name of a file for display. It quotes the name as in Go if the name contains invisible characters, is
+// printableName returns the name of a file for display. It quotes the name as in Go if the name contains invisible characters, is
 // not valid UTF-8, or begins with a quote.
-func shownName(name string) string {
+func printableName(name string) string {
 	odd := func(c rune) bool { return c == unicode.ReplacementChar || !unicode.IsPrint(c) }
 	if strings.HasPrefix(name, `"`) || strings.ContainsFunc(name, odd) {
 		return strconv.Quote(name)
@@ -369,8 +369,8 @@ func shownName(name string) string {
 	return name
 }
 
-// nameShown returns the name of a file from the form that shownName returns. ok is false if there is no such name.
-func nameShown(shown string) (name string, ok bool) {
+// parsePrintableName returns the name of a file from the form that printableName returns. ok is false if there is no such name.
+func parsePrintableName(shown string) (name string, ok bool) {
 	if !strings.HasPrefix(shown, `"`) {
 		return shown, shown != ""
 	}

@@ -32,51 +32,51 @@ import (
 const policy = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; " +
 	"form-action 'self'; frame-ancestors 'none'"
 
-// guarded passes on only requests that are allowed. A request must name one of the server's hosts, which prevents DNS
+// guard passes on only requests that are allowed. A request must name one of the server's hosts, which prevents DNS
 // rebinding. A request that changes something must not come from a page of another origin. If the server has a token, the
-// request must have it, or come from a person whom the server knows: see identify. guarded also limits the time that a client
+// request must have it, or come from a person whom the server knows: see identify. guard also limits the time that a client
 // takes to send a request and to read the response.
-func (s *Server) guarded(next http.Handler) http.Handler {
+func (s *Server) guard(next http.Handler) http.Handler {
 	origin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		w := &timely{ResponseWriter: rw, s: s, r: r}
+		w := &deadlineWriter{ResponseWriter: rw, s: s, r: r}
 		_ = w.extend() // also for a response whose handler writes nothing
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
-		if trustworthy(r) {
+		if isSecure(r) {
 			h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		}
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("X-Frame-Options", "DENY")
-		if isClosed(r) {
+		if needsToken(r) {
 			h.Set("Cache-Control", "no-store")
 		}
 		var p *problem.Problem
 		var who access.Person
 		switch {
-		case !s.named(r.Host):
+		case !s.hasHost(r.Host):
 			p = problem.New(http.StatusMisdirectedRequest, "wrong_host", "This server has another name",
 				"it does not answer for this Host; start it with --host to give it one more name")
 		case origin.Check(r) != nil || !sameScheme(r):
 			p = problem.New(http.StatusForbidden, "cross_origin", "Another page may not do that",
 				"the request comes from a page of another origin")
-		case isClosed(r):
+		case needsToken(r):
 			if who, p = s.recognize(r); p == nil {
 				var leave func()
 				r, leave = s.enter(r, who)
 				defer leave()
 			}
 		}
-		switch read := p == nil && isClosed(r); { // read: the handler reads the body
+		switch read := p == nil && needsToken(r); { // read: the handler reads the body
 		case r.ContentLength != 0 && read:
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.cfg.ReadTimeout))
 			r.Body = &timedBody{r.Body, w, r}
 		case r.ContentLength != 0:
 			wire.Unread(w)
 		case read:
-			letIn(r.Context())
+			markBusy(r.Context())
 		}
 		if p != nil {
 			h.Set("Connection", "close")
@@ -87,9 +87,9 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	})
 }
 
-// newCaller returns the caller of a request that guarded has allowed; nobody for one that needs no token.
+// newCaller returns the caller of a request that guard has allowed; nobody for one that needs no token.
 func newCaller(r *http.Request, who access.Person) operations.Caller {
-	return operations.Caller{Person: who, Anonymous: who == holder || who == local || who == access.Person{}, Address: r.RemoteAddr,
+	return operations.Caller{Person: who, Anonymous: who == tokenHolder || who == localUser || who == access.Person{}, Address: r.RemoteAddr,
 		Via: r.Method + " " + r.URL.Path, Agent: fromAgent(r.URL.Path)}
 }
 
@@ -111,23 +111,23 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if errors.Is(err, io.EOF) {
 		_ = http.NewResponseController(b.w).SetReadDeadline(time.Time{})
-		letIn(b.r.Context())
+		markBusy(b.r.Context())
 	}
 	return n, err
 }
 
-// isClosed reports whether a request needs the token, if the server has one. These are requests to the API, over MCP or A2A,
+// needsToken reports whether a request needs the token, if the server has one. These are requests to the API, over MCP or A2A,
 // for the card of an agent or for the metrics. The card shows what the folder contains, and the metrics show the costs, so a
 // client without the token must not read them. The page itself has no secrets, and the health checks must work without a token.
-func isClosed(r *http.Request) bool {
+func needsToken(r *http.Request) bool {
 	path := r.URL.Path
 	return strings.HasPrefix(path, adkPath) || path == mcpPath || strings.HasPrefix(path, a2aPath) || path == cardPath ||
 		path == metricsPath
 }
 
-// trustworthy reports whether a browser treats the page's origin as secure, because the browser reaches the server or its
+// isSecure reports whether a browser treats the page's origin as secure, because the browser reaches the server or its
 // proxy by TLS, or because the server is on the same machine. For other origins Chromium reports an opener policy as an error.
-func trustworthy(r *http.Request) bool {
+func isSecure(r *http.Request) bool {
 	host := hostname(r.Host)
 	addr, err := netip.ParseAddr(host)
 	return schemeOf(r) == "https" || host == "localhost" || err == nil && addr.IsLoopback()
@@ -156,8 +156,8 @@ func hostname(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// named reports whether the Host of a request is one of the server's names.
-func (s *Server) named(host string) bool {
+// hasHost reports whether the Host of a request is one of the server's names.
+func (s *Server) hasHost(host string) bool {
 	host = hostname(host)
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return addr.IsLoopback() || s.cfg.AnyAddress || slices.Contains(s.cfg.Hosts, host)
@@ -165,9 +165,9 @@ func (s *Server) named(host string) bool {
 	return host == "localhost" || slices.ContainsFunc(s.cfg.Hosts, func(h string) bool { return strings.EqualFold(h, host) })
 }
 
-// timely is a response writer that gives the client a new deadline for each piece of the response. A client that does not read
+// deadlineWriter is a response writer that gives the client a new deadline for each piece of the response. A client that does not read
 // is dropped.
-type timely struct {
+type deadlineWriter struct {
 	http.ResponseWriter
 	s *Server
 	r *http.Request
@@ -176,7 +176,7 @@ type timely struct {
 }
 
 // extend sets the deadline for the next piece.
-func (t *timely) extend() error {
+func (t *deadlineWriter) extend() error {
 	err := http.NewResponseController(t.ResponseWriter).SetWriteDeadline(time.Now().Add(t.s.cfg.WriteTimeout))
 	if errors.Is(err, http.ErrNotSupported) {
 		return nil
@@ -184,38 +184,38 @@ func (t *timely) extend() error {
 	return err
 }
 
-func (t *timely) Write(b []byte) (written int, err error) {
+func (t *deadlineWriter) Write(b []byte) (written int, err error) {
 	for piece := range slices.Chunk(b, chunk) {
 		if err := t.extend(); err != nil {
 			return written, err
 		}
 		n, err := t.ResponseWriter.Write(piece)
 		if written += n; err != nil {
-			return written, t.tells(err)
+			return written, t.logDropped(err)
 		}
 	}
 	return written, nil
 }
 
 // WriteHeader also sets the deadline for a response without a body.
-func (t *timely) WriteHeader(status int) {
+func (t *deadlineWriter) WriteHeader(status int) {
 	_ = t.extend()
 	t.ResponseWriter.WriteHeader(status)
 }
 
 // FlushError is for a [http.ResponseController].
-func (t *timely) FlushError() error {
-	return t.tells(http.NewResponseController(t.ResponseWriter).Flush())
+func (t *deadlineWriter) FlushError() error {
+	return t.logDropped(http.NewResponseController(t.ResponseWriter).Flush())
 }
 
 // Flush is for callers that do not use a [http.ResponseController].
-func (t *timely) Flush() { _ = t.FlushError() }
+func (t *deadlineWriter) Flush() { _ = t.FlushError() }
 
 // Unwrap lets a [http.ResponseController] set deadlines.
-func (t *timely) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+func (t *deadlineWriter) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
-// tells logs, once, that the client was dropped, if err is a missed deadline. It returns err.
-func (t *timely) tells(err error) error {
+// logDropped logs, once, that the client was dropped, if err is a missed deadline. It returns err.
+func (t *deadlineWriter) logDropped(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) && !t.dropped {
 		t.dropped = true
 		t.s.Refusals.Add(t.r.Context(), "slow_reader", "a client was dropped", "it has read nothing for "+t.s.cfg.WriteTimeout.String(),
@@ -270,8 +270,8 @@ func (g *guesses) forget(now time.Time) {
 	}
 }
 
-// unproven returns the problem of a request without the right token.
-func (s *Server) unproven(r *http.Request) *problem.Problem {
+// tokenProblem returns the problem of a request without the right token.
+func (s *Server) tokenProblem(r *http.Request) *problem.Problem {
 	if wait := s.clients.guesses.take(clientOf(r.RemoteAddr), time.Now()); wait > 0 {
 		seconds := strconv.Itoa(int(math.Ceil(wait.Seconds())))
 		return problem.New(http.StatusTooManyRequests, "slow_down", "Too many requests without the token", "try again in %s s", seconds).
@@ -283,7 +283,7 @@ func (s *Server) unproven(r *http.Request) *problem.Problem {
 
 // conns is a listener that limits the number of its connections; one client can have at most half of them. If there is no
 // place for a new connection, conns closes the oldest idle one. A connection is idle unless the server answers a request on it
-// that needs the token (see closed), that guarded has allowed and whose body is complete. So a client cannot block others with
+// that needs the token (see closed), that guard has allowed and whose body is complete. So a client cannot block others with
 // connections that send nothing.
 type conns struct {
 	net.Listener
@@ -368,15 +368,15 @@ func (c *conn) leave() {
 		return
 	}
 	c.gone = true
-	c.busy()
+	c.setBusy()
 	c.l.all--
 	if c.l.of[c.client]--; c.l.of[c.client] == 0 {
 		delete(c.l.of, c.client)
 	}
 }
 
-// busy marks the connection as not idle, so that it is not closed for another one. l.mu is held.
-func (c *conn) busy() {
+// setBusy marks the connection as not idle, so that it is not closed for another one. l.mu is held.
+func (c *conn) setBusy() {
 	if c.idle != nil {
 		c.l.idle.Remove(c.idle)
 		c.idle = nil
@@ -386,11 +386,11 @@ func (c *conn) busy() {
 // connKey is the key under which a request's context has its *conn.
 type connKey struct{}
 
-// letIn marks the connection of a request as not idle, because the server answers the request.
-func letIn(ctx context.Context) {
+// markBusy marks the connection of a request as not idle, because the server answers the request.
+func markBusy(ctx context.Context) {
 	if c, ok := ctx.Value(connKey{}).(*conn); ok {
 		c.l.mu.Lock()
-		c.busy()
+		c.setBusy()
 		c.l.mu.Unlock()
 	}
 }

@@ -85,9 +85,9 @@ func tryStore(ctx context.Context, cfg *Config) error {
 	return cfg.Service.Delete(ctx, &session.DeleteRequest{AppName: probeApp, UserID: cfg.UserID, SessionID: id})
 }
 
-// left is called when the server stops driving a run. If the run's own log does not record this, left writes the run, the
+// onEnding is called when the server stops driving a run. If the run's own log does not record this, onEnding writes the run, the
 // cause and what to do next to the server's log.
-func (s *Server) left(id string, end supervisor.Ending) {
+func (s *Server) onEnding(id string, end supervisor.Ending) {
 	if !end.Dropped() {
 		return
 	}
@@ -124,6 +124,6 @@ func (s *Server) about(w http.ResponseWriter, r *http.Request) error {
 	return s.Send(w, http.StatusOK, map[string]any{
 		"version": s.cfg.Version, "started": s.began, "now": time.Now(), "stopping": s.runs.Closing(),
 		"allow_commands": s.cfg.AllowCommands, "allow_private": s.cfg.AllowPrivate, "token": s.cfg.Token != "" || s.cfg.People != nil,
-		"read_only": s.cfg.ReadOnly, "you": youOf(r.Context()),
+		"read_only": s.cfg.ReadOnly, "you": callerInfo(r.Context()),
 	})
 }

@@ -29,11 +29,11 @@ import (
 
 // Times and sizes of the list of runs.
 const (
-	listEvery  = time.Second            // the time between two reads of the store, while a client watches the list
-	listSoon   = 200 * time.Millisecond // the time between two reads after a run of this process has begun or ended
-	rowsMost   = 2000                   // the most rows that are cached
-	drawMost   = 60                     // the most scores of a row
-	drawEvents = 640                    // how many of the last events of a run are searched for scores
+	listEvery   = time.Second            // the time between two reads of the store, while a client watches the list
+	listSoon    = 200 * time.Millisecond // the time between two reads after a run of this process has begun or ended
+	rowsMost    = 2000                   // the most rows that are cached
+	chartMost   = 60                     // the most scores of a row
+	chartEvents = 640                    // how many of the last events of a run are searched for scores
 )
 
 // listRuns lists the runs, the newest first. In the query, status, definition, stop_reason and q choose some of the runs;
@@ -57,7 +57,7 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) error {
 	if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
 		return s.streamRuns(w, r, q, want)
 	}
-	page, err := s.listed(r.Context(), want)
+	page, err := s.listPage(r.Context(), want)
 	if err != nil {
 		return err
 	}
@@ -101,15 +101,15 @@ func statusesOf(asked []string) (statuses []string, err error) {
 	return statuses, nil
 }
 
-// listed returns a page of the list as it is now.
-func (s *Server) listed(ctx context.Context, want *filter) (*runsPage, error) {
+// listPage returns a page of the list as it is now.
+func (s *Server) listPage(ctx context.Context, want *filter) (*runsPage, error) {
 	all, err := s.runs.Sessions(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s.list.making.Lock()
-	defer s.list.making.Unlock()
-	return s.list.make(ctx, all, want, 0)
+	s.list.mu.Lock()
+	defer s.list.mu.Unlock()
+	return s.list.makePage(ctx, all, want, 0)
 }
 
 // streamRuns sends the list as an event "runs", at once and each time that it has changed, until the client leaves.
@@ -120,14 +120,14 @@ func (s *Server) streamRuns(w http.ResponseWriter, r *http.Request, q url.Values
 	}
 	defer leave()
 	c := &client{s: s, w: w}
-	var told []byte
-	return c.keep(r, func() (<-chan struct{}, <-chan time.Time, error) {
-		text, news, next, err := s.list.now(r.Context(), q.Encode(), want)
+	var sent []byte
+	return c.keepOpen(r, func() (<-chan struct{}, <-chan time.Time, error) {
+		text, news, next, err := s.list.page(r.Context(), q.Encode(), want)
 		if err != nil {
 			c.fail(err)
 		}
-		if err == nil && !bytes.Equal(text, told) {
-			told = text
+		if err == nil && !bytes.Equal(text, sent) {
+			sent = text
 			err = c.write([]byte("event: runs\ndata: "), text, []byte("\n\n"))
 		}
 		return news, time.After(next), err
@@ -164,70 +164,70 @@ func (f *filter) has(row *runlog.Row) bool {
 type board struct {
 	s *Server
 
-	making  sync.Mutex           // held while a page is made; guards the fields up to pages
-	all     []session.Session    // the sessions of all runs, as the store has listed them
-	looked  time.Time            // when the store listed them
-	version int64                // counts these lists
-	rows    map[string]*kept     // by the ID of the run
-	pages   map[string]rendering // by the query
+	mu       sync.Mutex            // held while a page is made; guards the fields up to pages
+	all      []session.Session     // the sessions of all runs, as the store has listed them
+	listedAt time.Time             // when the store listed them
+	version  int64                 // counts these lists
+	rows     map[string]*cachedRow // by the ID of the run
+	pages    map[string]rendering  // by the query
 
-	hearing sync.Mutex    // guards news; held only for a moment, because the run waits meanwhile
-	news    chan struct{} // closed when a run of this process has begun or ended; nil after that, until the next look
+	newsMu sync.Mutex    // guards news; held only for a moment, because the run waits meanwhile
+	news   chan struct{} // closed when a run of this process has begun or ended; nil after that, until the next look
 }
 
 func newBoard(s *Server) *board {
-	return &board{s: s, rows: make(map[string]*kept), pages: make(map[string]rendering)}
+	return &board{s: s, rows: make(map[string]*cachedRow), pages: make(map[string]rendering)}
 }
 
-// hear receives an event of a run that this process drives. If the event changes the run's status, hear closes news.
-func (b *board) hear(ev *session.Event) {
+// onEvent receives an event of a run that this process drives. If the event changes the run's status, onEvent closes news.
+func (b *board) onEvent(ev *session.Event) {
 	if ev.Mark == nil || ev.Actions.StateDelta[mark.KeyRun] == nil {
 		return
 	}
-	b.hearing.Lock()
-	defer b.hearing.Unlock()
+	b.newsMu.Lock()
+	defer b.newsMu.Unlock()
 	if b.news != nil {
 		close(b.news)
 		b.news = nil
 	}
 }
 
-// look reads the list of runs from the store, unless it did so less than listEvery ago, or less than listSoon ago if there is
-// news. It returns the time until the next read; if news is closed, the next read is earlier. b.making is held.
-func (b *board) look(ctx context.Context) (news <-chan struct{}, next time.Duration, err error) {
-	b.hearing.Lock()
-	next = listEvery - time.Since(b.looked)
+// refresh reads the list of runs from the store, unless it did so less than listEvery ago, or less than listSoon ago if there is
+// news. It returns the time until the next read; if news is closed, the next read is earlier. b.mu is held.
+func (b *board) refresh(ctx context.Context) (news <-chan struct{}, next time.Duration, err error) {
+	b.newsMu.Lock()
+	next = listEvery - time.Since(b.listedAt)
 	if b.news == nil {
-		next = listSoon - time.Since(b.looked)
+		next = listSoon - time.Since(b.listedAt)
 	}
 	if next <= 0 {
 		b.news = make(chan struct{})
 	}
 	news = b.news
-	b.hearing.Unlock()
+	b.newsMu.Unlock()
 	if next > 0 {
 		return news, next, nil
 	}
 	if b.all, err = b.s.runs.Sessions(ctx); err == nil {
-		b.looked = time.Now()
+		b.listedAt = time.Now()
 		b.version++
 	}
 	return news, listEvery, err
 }
 
-// now returns the page for a query as JSON. It makes each page once for all clients with the same query. The caller must call
+// page returns the page for a query as JSON. It makes each page once for all clients with the same query. The caller must call
 // now again after next, or when news is closed, because the page may have changed then.
-func (b *board) now(ctx context.Context, query string, want *filter) (text []byte, news <-chan struct{}, next time.Duration, err error) {
-	b.making.Lock()
-	defer b.making.Unlock()
-	news, next, err = b.look(ctx)
+func (b *board) page(ctx context.Context, query string, want *filter) (text []byte, news <-chan struct{}, next time.Duration, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	news, next, err = b.refresh(ctx)
 	if err != nil {
 		return nil, nil, 0, err
 	}
 	if p, ok := b.pages[query]; ok && p.version >= b.version {
 		return p.text, news, next, nil
 	}
-	page, err := b.make(ctx, b.all, want, 2*listEvery)
+	page, err := b.makePage(ctx, b.all, want, 2*listEvery)
 	if err == nil {
 		text, err = page.text(want.scores)
 	}
@@ -245,7 +245,7 @@ func (b *board) now(ctx context.Context, query string, want *filter) (text []byt
 
 // runsPage is a page of the list.
 type runsPage struct {
-	runs []kept
+	runs []cachedRow
 	next string // the value of after for the next page; "" if this is the last page
 }
 
@@ -257,7 +257,7 @@ func (p *runsPage) text(scores bool) ([]byte, error) {
 	}{[]any{}, p.next}
 	for _, k := range p.runs {
 		if scores {
-			out.Runs = append(out.Runs, drawnRow{k.row, k.drawn.points, k.drawn.target})
+			out.Runs = append(out.Runs, rowWithScores{k.row, k.chart.points, k.chart.target})
 		} else {
 			out.Runs = append(out.Runs, k.row)
 		}
@@ -266,8 +266,8 @@ func (p *runsPage) text(scores bool) ([]byte, error) {
 	return []byte(credential.Masked(string(text))), err
 }
 
-// make makes a page from the sessions of all runs. The rows of unfinished runs may be up to old out of date. b.making is held.
-func (b *board) make(ctx context.Context, all []session.Session, want *filter, old time.Duration) (*runsPage, error) {
+// makePage makes a page from the sessions of all runs. The rows of unfinished runs may be up to old out of date. b.mu is held.
+func (b *board) makePage(ctx context.Context, all []session.Session, want *filter, old time.Duration) (*runsPage, error) {
 	if want.after != "" {
 		i := slices.IndexFunc(all, func(one session.Session) bool { return one.ID() == want.after })
 		if i < 0 {
@@ -299,26 +299,26 @@ func (b *board) make(ctx context.Context, all []session.Session, want *filter, o
 	return page, nil
 }
 
-// kept is the cached row of a run. It is valid until the run has a last event other than seq.
-type kept struct {
+// cachedRow is the cached row of a run. It is valid until the run has a last event other than seq.
+type cachedRow struct {
 	row     *runlog.Row
 	seq     int64
 	updated time.Time // the time of that event
 	at      time.Time // when the row was read
-	drawn   drawing
+	chart   chart
 }
 
-// drawnRow is a row with its last scores.
-type drawnRow struct {
+// rowWithScores is a row with its last scores.
+type rowWithScores struct {
 	*runlog.Row
-	Scores []drawnScore `json:"scores,omitzero"`
+	Scores []chartScore `json:"scores,omitzero"`
 	Target *float64     `json:"target,omitzero"`
 }
 
 // rowOf returns the row of a run as it is now.
 func (b *board) rowOf(ctx context.Context, one session.Session) (*runlog.Row, error) {
-	b.making.Lock()
-	defer b.making.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	k, err := b.row(ctx, one, false, 0)
 	if err != nil {
 		return nil, err
@@ -327,11 +327,11 @@ func (b *board) rowOf(ctx context.Context, one session.Session) (*runlog.Row, er
 }
 
 // row returns the row of a run, from the cache if the run has not changed. The row of an unfinished run may be up to old out
-// of date. If scores is true, the row also has the run's last scores. b.making is held.
-func (b *board) row(ctx context.Context, one session.Session, scores bool, old time.Duration) (*kept, error) {
+// of date. If scores is true, the row also has the run's last scores. b.mu is held.
+func (b *board) row(ctx context.Context, one session.Session, scores bool, old time.Duration) (*cachedRow, error) {
 	id, seq, updated := one.ID(), session.LastSeen(one), one.LastUpdateTime()
 	k := b.rows[id]
-	if k == nil || k.seq != seq || !k.updated.Equal(updated) || goesOn(k.row.Status) && time.Since(k.at) >= old {
+	if k == nil || k.seq != seq || !k.updated.Equal(updated) || mayChange(k.row.Status) && time.Since(k.at) >= old {
 		row, err := runlog.RowOf(ctx, b.s.runs.Service, one, b.s.runs.Dead)
 		if err != nil {
 			return nil, err
@@ -340,38 +340,38 @@ func (b *board) row(ctx context.Context, one session.Session, scores bool, old t
 			if len(b.rows) >= rowsMost {
 				clear(b.rows)
 			}
-			k = new(kept)
+			k = new(cachedRow)
 			b.rows[id] = k
 		}
 		k.row, k.seq, k.updated, k.at = row, seq, updated, time.Now()
 	}
-	if scores && k.row.Iteration > 0 && k.drawn.seq < seq {
+	if scores && k.row.Iteration > 0 && k.chart.seq < seq {
 		whole, err := b.s.runs.Brief(ctx, id, 0)
 		if err != nil {
 			return nil, err
 		}
-		if err := k.drawn.read(whole); err != nil {
+		if err := k.chart.read(whole); err != nil {
 			return nil, err
 		}
 	}
 	return k, nil
 }
 
-// goesOn reports whether the status of a run can change without an event, because the process that drives it may die.
-func goesOn(status string) bool {
+// mayChange reports whether the status of a run can change without an event, because the process that drives it may die.
+func mayChange(status string) bool {
 	return status == string(mark.RunRunning) || status == runlog.StatusInterrupted || status == runlog.StatusNotBegun
 }
 
-// drawing is the chart of a row: the last scores of the run's last outermost loop.
-type drawing struct {
-	seq    int64 // the sequence number of the last event that was read
-	points []drawnScore
-	target *float64
-	begun  bool // read has looked for the target
+// chart is the chart of a row: the last scores of the run's last outermost loop.
+type chart struct {
+	seq      int64 // the sequence number of the last event that was read
+	points   []chartScore
+	target   *float64
+	searched bool // read has looked for the target
 }
 
-// drawnScore is an iteration in a chart. Its Score is nil if the iteration has none.
-type drawnScore struct {
+// chartScore is an iteration in a chart. Its Score is nil if the iteration has none.
+type chartScore struct {
 	Iteration int      `json:"iteration"`
 	Score     *float64 `json:"score,omitzero"`
 	Best      bool     `json:"best,omitzero"`
@@ -379,12 +379,12 @@ type drawnScore struct {
 }
 
 // read adds the events of a log that it has not read yet, but at most the last drawEvents.
-func (d *drawing) read(view *session.View) error {
+func (d *chart) read(view *session.View) error {
 	log := view.Log()
 	gone := log.Superseded()
 	n := log.Len()
 	before := view.LastSeq() - int64(n)
-	from := max(0, int(d.seq-before), n-drawEvents)
+	from := max(0, int(d.seq-before), n-chartEvents)
 	points := slices.Clone(d.points) // a copy, because pages may still use the old slice
 	take := func(ev *session.Event) {
 		if ev.Mark == nil || ev.Iteration != 0 || gone.Has(ev.Seq) {
@@ -396,7 +396,7 @@ func (d *drawing) read(view *session.View) error {
 			if ev.Mark.Decode(&p) == nil && p.Score != nil {
 				d.target = p.Score.Target
 			}
-			if d.begun = true; ev.Mark.Kind == mark.KindLoopStarted {
+			if d.searched = true; ev.Mark.Kind == mark.KindLoopStarted {
 				points = nil
 			}
 		case mark.KindIterationFinished:
@@ -404,13 +404,13 @@ func (d *drawing) read(view *session.View) error {
 			if ev.Mark.Decode(&it) != nil {
 				return
 			}
-			points = slices.DeleteFunc(points, func(p drawnScore) bool { return p.Iteration >= it.Number })
+			points = slices.DeleteFunc(points, func(p chartScore) bool { return p.Iteration >= it.Number })
 			if it.Best {
 				for i := range points {
 					points[i].Best = false
 				}
 			}
-			points = append(points, drawnScore{Iteration: it.Number, Score: it.Score, Best: it.Best})
+			points = append(points, chartScore{Iteration: it.Number, Score: it.Score, Best: it.Best})
 		case mark.KindRolledBack:
 			var back mark.RolledBack
 			if ev.Mark.Decode(&back) == nil {
@@ -420,18 +420,18 @@ func (d *drawing) read(view *session.View) error {
 			}
 		}
 	}
-	if !d.begun { // the loop's plan, with the target, is among the first events
-		for i := range min(from, drawBegin) {
+	if !d.searched { // the loop's plan, with the target, is among the first events
+		for i := range min(from, chartBegin) {
 			take(log.At(i))
 		}
-		points, d.begun = nil, true
+		points, d.searched = nil, true
 	}
 	for i := from; i < n; i++ {
 		take(log.At(i))
 	}
-	d.points, d.seq = slices.Clone(points[max(0, len(points)-drawMost):]), view.LastSeq()
+	d.points, d.seq = slices.Clone(points[max(0, len(points)-chartMost):]), view.LastSeq()
 	return view.Err()
 }
 
-// drawBegin is how many of the first events of a log are searched for the loop's plan.
-const drawBegin = 16
+// chartBegin is how many of the first events of a log are searched for the loop's plan.
+const chartBegin = 16

@@ -51,16 +51,16 @@ func (s *Server) newMCP() *mcp.Server {
 		Instructions: instructions,
 		// No notifications of changes are declared, because a client watches a run with a tool.
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
-		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { *c = private },
+		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { *c = privateCache },
 	})
 	s.addTools(m)
 	s.addResources(m)
-	m.AddReceivingMiddleware(s.mcpGuarded)
+	m.AddReceivingMiddleware(s.mcpMiddleware)
 	return m
 }
 
-// private keeps results out of shared caches: runs and definitions are for clients that may read them.
-var private = mcp.Cacheable{CacheScope: "private"}
+// privateCache keeps results out of shared caches: runs and definitions are for clients that may read them.
+var privateCache = mcp.Cacheable{CacheScope: "private"}
 
 // ServeMCP serves a client of the Model Context Protocol that writes a request a line to in and reads answers
 // from out, until in ends or [Server.Shutdown]. It then returns nil; later input is lost. A request of more
@@ -68,7 +68,7 @@ var private = mcp.Cacheable{CacheScope: "private"}
 // Config.MaxBody, gets an error without an ID; empty lines are skipped.
 func (s *Server) ServeMCP(in io.Reader, out io.Writer) error {
 	lines := newMCPLines(in, out, int(min(4*s.cfg.MaxBody, 1<<30)))
-	ctx := operations.WithCaller(context.Background(), operations.Caller{Person: local, Anonymous: true, Via: "MCP on standard input", Agent: true})
+	ctx := operations.WithCaller(context.Background(), operations.Caller{Person: localUser, Anonymous: true, Via: "MCP on standard input", Agent: true})
 	session, err := s.mcp().Connect(ctx, &mcp.IOTransport{Reader: lines, Writer: lines, MaxLineLength: -1}, nil)
 	if err != nil {
 		return fmt.Errorf("serve MCP: %w", err)
@@ -88,11 +88,11 @@ func (s *Server) ServeMCP(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// overMCP returns the handler of /mcp. It is stateless: a client has no session with it that could get lost.
-func (s *Server) overMCP() func(http.ResponseWriter, *http.Request) error {
+// handleMCP returns the handler of /mcp. It is stateless: a client has no session with it that could get lost.
+func (s *Server) handleMCP() func(http.ResponseWriter, *http.Request) error {
 	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp() }, &mcp.StreamableHTTPOptions{
 		Stateless: true, MaxRequestBodyBytes: s.cfg.MaxBody,
-		DisableLocalhostProtection: true, // guarded checks the names of the server already
+		DisableLocalhostProtection: true, // guard checks the names of the server already
 	})
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if r.Method == http.MethodPost {
@@ -126,9 +126,9 @@ func withRequest(ctx context.Context) (context.Context, context.CancelFunc) {
 // mcpAbsent lists the methods of features that the server does not have. Without this list the SDK would answer them.
 var mcpAbsent = []string{"prompts/list", "prompts/get", "logging/setLevel", "completion/complete", "resources/subscribe", "resources/unsubscribe"}
 
-// mcpGuarded refuses methods of features that the server lacks, lists only tools for the role of the client, refuses request states that the server has not issued, and arguments
+// mcpMiddleware refuses methods of features that the server lacks, lists only tools for the role of the client, refuses request states that the server has not issued, and arguments
 // that are too large. It returns a panic as an error, masks secrets in every result, and lists the resources itself.
-func (s *Server) mcpGuarded(next mcp.MethodHandler) mcp.MethodHandler {
+func (s *Server) mcpMiddleware(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
 		defer func() {
 			if v := recover(); v != nil {
@@ -136,7 +136,7 @@ func (s *Server) mcpGuarded(next mcp.MethodHandler) mcp.MethodHandler {
 				res, err = nil, errors.New("the server failed with a panic; its log has the details")
 			}
 			if err == nil {
-				masks(res)
+				maskSecrets(res)
 			}
 		}()
 		if slices.Contains(mcpAbsent, method) {
@@ -166,8 +166,8 @@ func (s *Server) mcpGuarded(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// masks masks the secrets in a result.
-func masks(res mcp.Result) {
+// maskSecrets masks the secrets in a result.
+func maskSecrets(res mcp.Result) {
 	switch r := res.(type) {
 	case *mcp.CallToolResult:
 		for _, c := range r.Content {
@@ -390,7 +390,7 @@ func resourceError(uri string, err error) error {
 // listResources lists the definitions, and then the runs, page by page. The cursor is the ID of the last
 // run of a page.
 func (s *Server) listResources(ctx context.Context, req *mcp.ListResourcesRequest) (mcp.Result, error) {
-	out := &mcp.ListResourcesResult{Resources: []*mcp.Resource{}, Cacheable: private}
+	out := &mcp.ListResourcesResult{Resources: []*mcp.Resource{}, Cacheable: privateCache}
 	want := &filter{limit: pageSize}
 	if req.Params != nil {
 		want.after = req.Params.Cursor
@@ -407,7 +407,7 @@ func (s *Server) listResources(ctx context.Context, req *mcp.ListResourcesReques
 			})
 		}
 	}
-	runs, err := s.toldRuns(ctx, want)
+	runs, err := s.runList(ctx, want)
 	if err != nil {
 		return nil, resourceError(runsURI, err)
 	}

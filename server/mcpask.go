@@ -21,24 +21,24 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// asksMost limits how often one call asks the user, because clients abandon a call that asks without end.
-const asksMost = 8
+// maxAsks limits how often one call asks the user, because clients abandon a call that asks without end.
+const maxAsks = 8
 
 // newProtocol is the first version of the protocol in which a call can ask more than once.
 const newProtocol = "2026-07-28"
 
-// asksUser returns a result of a tool that makes the client show the questions of a run to its user, and call the tool again
+// askUser returns a result of a tool that makes the client show the questions of a run to its user, and call the tool again
 // with the answers. It returns nil if there is no question, or if the client cannot do this. Then the client's model reads
 // the questions.
-func asksUser(req *mcp.CallToolRequest, t *toldResult) *mcp.CallToolResult {
-	if !t.waited || t.Status != string(mark.RunWaiting) || !showsForms(req) {
+func askUser(req *mcp.CallToolRequest, t *runResult) *mcp.CallToolResult {
+	if !t.hasWaited || t.Status != string(mark.RunWaiting) || !showsForms(req) {
 		return nil
 	}
 	before, _ := inquiryOf(req)
 	if strings.HasPrefix(req.Params.RequestState, consentState) {
 		before = max(before, 1)
 	}
-	if before >= asksMost || before > 0 && req.ProtocolVersion() < newProtocol {
+	if before >= maxAsks || before > 0 && req.ProtocolVersion() < newProtocol {
 		return nil
 	}
 	forms := mcp.InputRequestMap{}
@@ -67,10 +67,10 @@ const (
 	consentField = "accept"
 )
 
-// asksConsent returns a result of a tool that makes the client ask its user, once in a call, whether a definition may start
+// askConsent returns a result of a tool that makes the client ask its user, once in a call, whether a definition may start
 // programs. The result is nil if the call has asked already, or if the client cannot ask. accepted is true if the user has
 // accepted exactly this definition.
-func asksConsent(req *mcp.CallToolRequest, refused *operations.NotAcceptedError) (asks *mcp.CallToolResult, accepted bool) {
+func askConsent(req *mcp.CallToolRequest, refused *operations.NotAcceptedError) (asks *mcp.CallToolResult, accepted bool) {
 	state := consentState + refused.Hash
 	if strings.HasPrefix(req.Params.RequestState, consentState) {
 		form, ok := req.Params.InputResponses[consentField].(*mcp.ElicitResult)
@@ -111,21 +111,21 @@ func inquiryOf(req *mcp.CallToolRequest) (times int, run string) {
 		_, state, _ = strings.Cut(rest, " ")
 	}
 	count, run, ok := strings.Cut(state, " ")
-	if times, err := strconv.Atoi(count); ok && err == nil && times > 0 && times <= asksMost {
+	if times, err := strconv.Atoi(count); ok && err == nil && times > 0 && times <= maxAsks {
 		return times, run
 	}
 	return 0, ""
 }
 
-// stateShape matches the request states that asksUser and asksConsent issue.
-var stateShape = lazyregexp.New(`^(` + consentState + `[0-9a-f]{64}|(` + consentState + `[0-9a-f]{64} )?[1-` + strconv.Itoa(asksMost) + `] \S+)$`)
+// stateShape matches the request states that askUser and askConsent issue.
+var stateShape = lazyregexp.New(`^(` + consentState + `[0-9a-f]{64}|(` + consentState + `[0-9a-f]{64} )?[1-` + strconv.Itoa(maxAsks) + `] \S+)$`)
 
 // isState reports whether the request state of a call can come from an earlier result. A new call has an empty state.
 func isState(state string) bool { return state == "" || stateShape().MatchString(state) }
 
-// again continues a call that has asked the user. It answers the run's questions with the user's answers, and then waits for
+// continueCall continues a call that has asked the user. It answers the run's questions with the user's answers, and then waits for
 // the run as the call did. If the user declined, it returns the status of the run at once. The bool is false for a new call.
-func (s *Server) again(ctx context.Context, req *mcp.CallToolRequest, w *waits) (*toldResult, bool, error) {
+func (s *Server) continueCall(ctx context.Context, req *mcp.CallToolRequest, w *waitArgs) (*runResult, bool, error) {
 	times, id := inquiryOf(req)
 	if times == 0 {
 		return nil, false, nil
@@ -151,7 +151,7 @@ func (s *Server) again(ctx context.Context, req *mcp.CallToolRequest, w *waits) 
 			declined = declined || ok
 			continue
 		}
-		a, err := filledIn(&open[i], res.Content)
+		a, err := answerFromForm(&open[i], res.Content)
 		if err != nil {
 			return nil, true, err
 		}
@@ -162,10 +162,10 @@ func (s *Server) again(ctx context.Context, req *mcp.CallToolRequest, w *waits) 
 		}
 	}
 	if declined {
-		out, err := s.standing(ctx, id)
+		out, err := s.runResult(ctx, id)
 		return out, true, err
 	}
-	out, err := s.after(ctx, req, id, w)
+	out, err := s.waitForRun(ctx, req, id, w)
 	return out, true, err
 }
 
@@ -229,8 +229,8 @@ func formOf(q *mark.Question) map[string]any {
 	return map[string]any{"type": "object", "properties": fields, "required": required}
 }
 
-// filledIn returns the answer to a question from the content of its form.
-func filledIn(q *mark.Question, form map[string]any) (*operations.AnswerRequest, error) {
+// answerFromForm returns the answer to a question from the content of its form.
+func answerFromForm(q *mark.Question, form map[string]any) (*operations.AnswerRequest, error) {
 	a := &operations.AnswerRequest{Question: q.ID}
 	var value any = form
 	switch q.Kind {

@@ -26,8 +26,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// waits has the arguments that decide whether, and how long, a tool waits for a run.
-type waits struct {
+// waitArgs has the arguments that decide whether, and how long, a tool waits for a run.
+type waitArgs struct {
 	Wait    *bool `json:"wait,omitempty" jsonschema:"false returns at once; the default waits until the run has ended, is paused or asks a person"`
 	Seconds uint  `json:"seconds,omitempty" jsonschema:"wait at most this long; the default, 0, has no limit"`
 }
@@ -44,11 +44,11 @@ type (
 	runArgs struct {
 		operations.StartArgs
 		Key string `json:"key,omitempty" jsonschema:"any text that you have not used before; a call with the same key and arguments is the same run, so that you can repeat a call that got no answer"`
-		waits
+		waitArgs
 	}
 	watchArgs struct {
 		Run string `json:"run" jsonschema:"the ID of the run"`
-		waits
+		waitArgs
 	}
 	pauseArgs struct {
 		Run    string `json:"run" jsonschema:"the ID of the run"`
@@ -62,23 +62,23 @@ type (
 	resumeArgs struct {
 		Run string `json:"run" jsonschema:"the ID of the run"`
 		operations.ResumeRequest
-		waits
+		waitArgs
 	}
 	answerArgs struct {
 		Run      string `json:"run" jsonschema:"the ID of the run"`
 		Question string `json:"question,omitempty" jsonschema:"the ID of the question; it may be left out if there is only one"`
 		Value    any    `json:"value" jsonschema:"the person's answer, as next says it of the question: true or false to approve, a text, or an object"`
 		Reason   string `json:"reason,omitempty" jsonschema:"the person's comment"`
-		waits
+		waitArgs
 	}
 )
 
 // The results of the tools.
 type (
-	toldDefinitions struct {
-		Definitions []toldDefinition `json:"definitions"`
+	definitionList struct {
+		Definitions []definitionEntry `json:"definitions"`
 	}
-	toldDefinition struct {
+	definitionEntry struct {
 		Name        string             `json:"name"`
 		Title       string             `json:"title,omitempty"`
 		Description string             `json:"description,omitempty"`
@@ -87,45 +87,45 @@ type (
 		Inputs      []definition.Input `json:"inputs,omitempty" jsonschema:"what state can have"`
 		Problem     string             `json:"problem,omitempty" jsonschema:"why it is not valid"`
 	}
-	toldRuns struct {
-		Runs []toldRun `json:"runs"`
-		Next string    `json:"next,omitempty" jsonschema:"give it as after for more runs"`
+	runList struct {
+		Runs []runEntry `json:"runs"`
+		Next string     `json:"next,omitempty" jsonschema:"give it as after for more runs"`
 	}
-	toldRun    struct{ runlog.Row }
-	toldResult struct {
-		toldRun
+	runEntry  struct{ runlog.Row }
+	runResult struct {
+		runEntry
 		Result string `json:"result,omitempty" jsonschema:"what the run has made, when it has ended"`
 		Next   string `json:"next,omitempty" jsonschema:"what can be done now"`
 
-		waited bool // the call has waited until the run ended, paused or asked, or until its time was over
+		hasWaited bool // the call has waited until the run ended, paused or asked, or until its time was over
 	}
 )
 
-// leaves is the end of the description of each tool that waits for a run.
-const leaves = " If you cancel the call, or leave, the run goes on: watch follows it, and the tool cancel ends it."
+// leaveNote is the end of the description of each tool that waits for a run.
+const leaveNote = " If you cancel the call, or leave, the run goes on: watch follows it, and the tool cancel ends it."
 
 func (s *Server) addTools(m *mcp.Server) {
-	addTool(s, m, "list_definitions", "List definitions", reads, "List the definitions that can be run, with their inputs.",
+	addTool(s, m, "list_definitions", "List definitions", readOnlyTool, "List the definitions that can be run, with their inputs.",
 		s.toolDefinitions)
-	addTool(s, m, "list_runs", "List runs", reads, "List runs, the newest first.", s.toolRuns)
-	addTool(s, m, "run", "Run a definition", changes, "Run a definition. The call waits until the run has ended, is paused or asks a "+
+	addTool(s, m, "list_runs", "List runs", readOnlyTool, "List runs, the newest first.", s.toolRuns)
+	addTool(s, m, "run", "Run a definition", changingTool, "Run a definition. The call waits until the run has ended, is paused or asks a "+
 		"person, and returns its result and why it stopped, or the question; with wait: false it returns the run's ID at once. "+
-		"It sends progress for each iteration."+leaves, s.toolRun)
-	addTool(s, m, "watch", "Watch a run", reads, "Tell how a run stands, and wait until it has ended, is paused or asks a person. The call "+
-		"sends progress for each iteration."+leaves, s.toolWatch)
-	addTool(s, m, "pause", "Pause a run", changes, "Ask a run to pause when its running steps have ended. resume continues it.", s.toolPause)
-	addTool(s, m, "resume", "Resume a run", changes, "Continue a run that is paused, interrupted or canceled, one that failed, with retry, "+
-		"or one that a limit stopped, with add_iterations or limits. The call waits as run does."+leaves, s.toolResume)
-	addTool(s, m, "cancel", "Cancel a run", ends, "End a run now. resume can continue it later.", s.toolCancel)
-	addTool(s, m, "answer", "Answer a question", changes, "Answer a question that a run asks a person. Ask the user: do not make up the "+
-		"answer. The run goes on when it has all answers, and the call waits as run does."+leaves, s.toolAnswer)
+		"It sends progress for each iteration."+leaveNote, s.toolRun)
+	addTool(s, m, "watch", "Watch a run", readOnlyTool, "Tell how a run stands, and wait until it has ended, is paused or asks a person. The call "+
+		"sends progress for each iteration."+leaveNote, s.toolWatch)
+	addTool(s, m, "pause", "Pause a run", changingTool, "Ask a run to pause when its running steps have ended. resume continues it.", s.toolPause)
+	addTool(s, m, "resume", "Resume a run", changingTool, "Continue a run that is paused, interrupted or canceled, one that failed, with retry, "+
+		"or one that a limit stopped, with add_iterations or limits. The call waits as run does."+leaveNote, s.toolResume)
+	addTool(s, m, "cancel", "Cancel a run", endingTool, "End a run now. resume can continue it later.", s.toolCancel)
+	addTool(s, m, "answer", "Answer a question", changingTool, "Answer a question that a run asks a person. Ask the user: do not make up the "+
+		"answer. The run goes on when it has all answers, and the call waits as run does."+leaveNote, s.toolAnswer)
 }
 
 // The annotations of tools that read, change, or end something.
 var (
-	reads   = mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(false)}
-	changes = mcp.ToolAnnotations{DestructiveHint: new(false), OpenWorldHint: new(true)}
-	ends    = mcp.ToolAnnotations{DestructiveHint: new(true), OpenWorldHint: new(false)}
+	readOnlyTool = mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(false)}
+	changingTool = mcp.ToolAnnotations{DestructiveHint: new(false), OpenWorldHint: new(true)}
+	endingTool   = mcp.ToolAnnotations{DestructiveHint: new(true), OpenWorldHint: new(false)}
 )
 
 // roleOf returns the role that a tool needs.
@@ -156,7 +156,7 @@ func addTool[In any, Out textResult](s *Server, m *mcp.Server, name, title strin
 				out, err = do(ctx, req, &in)
 			}
 			if refused, ok := errors.AsType[*operations.NotAcceptedError](err); ok {
-				asks, accepted := asksConsent(req, refused)
+				asks, accepted := askConsent(req, refused)
 				if asks != nil {
 					return asks, out, nil
 				}
@@ -173,8 +173,8 @@ func addTool[In any, Out textResult](s *Server, m *mcp.Server, name, title strin
 				}
 				return nil, out, toolError(p)
 			}
-			if t, ok := any(out).(*toldResult); ok {
-				if asks := asksUser(req, t); asks != nil && s.runs.Offers(true) {
+			if t, ok := any(out).(*runResult); ok {
+				if asks := askUser(req, t); asks != nil && s.runs.Offers(true) {
 					return asks, out, nil
 				}
 			}
@@ -182,14 +182,14 @@ func addTool[In any, Out textResult](s *Server, m *mcp.Server, name, title strin
 		})
 }
 
-func (s *Server) toolDefinitions(context.Context, *mcp.CallToolRequest, *struct{}) (*toldDefinitions, error) {
+func (s *Server) toolDefinitions(context.Context, *mcp.CallToolRequest, *struct{}) (*definitionList, error) {
 	all, err := s.runs.Definitions()
 	if err != nil {
 		return nil, err
 	}
-	out := &toldDefinitions{Definitions: []toldDefinition{}}
+	out := &definitionList{Definitions: []definitionEntry{}}
 	for _, d := range all {
-		one := toldDefinition{Name: d.Name, Title: d.Title, Description: d.Description, Type: string(d.Type), Valid: d.Valid, Inputs: d.Inputs}
+		one := definitionEntry{Name: d.Name, Title: d.Title, Description: d.Description, Type: string(d.Type), Valid: d.Valid, Inputs: d.Inputs}
 		if !d.Valid && len(d.Problems) > 0 {
 			one.Problem = d.Problems[0].Error()
 		}
@@ -198,7 +198,7 @@ func (s *Server) toolDefinitions(context.Context, *mcp.CallToolRequest, *struct{
 	return out, nil
 }
 
-func (t *toldDefinitions) text() string {
+func (t *definitionList) text() string {
 	if len(t.Definitions) == 0 {
 		return "There are no definitions in the folder. Give run the text of one."
 	}
@@ -228,7 +228,7 @@ func (t *toldDefinitions) text() string {
 	return b.String()
 }
 
-func (s *Server) toolRuns(ctx context.Context, _ *mcp.CallToolRequest, in *listRunsArgs) (*toldRuns, error) {
+func (s *Server) toolRuns(ctx context.Context, _ *mcp.CallToolRequest, in *listRunsArgs) (*runList, error) {
 	statuses, err := statusesOf([]string{in.Status})
 	if err != nil {
 		return nil, err
@@ -242,22 +242,22 @@ func (s *Server) toolRuns(ctx context.Context, _ *mcp.CallToolRequest, in *listR
 	if in.Limit > 0 {
 		want.limit = min(in.Limit, pageMost)
 	}
-	return s.toldRuns(ctx, want)
+	return s.runList(ctx, want)
 }
 
-func (s *Server) toldRuns(ctx context.Context, want *filter) (*toldRuns, error) {
-	page, err := s.listed(ctx, want)
+func (s *Server) runList(ctx context.Context, want *filter) (*runList, error) {
+	page, err := s.listPage(ctx, want)
 	if err != nil {
 		return nil, err
 	}
-	out := &toldRuns{Runs: []toldRun{}, Next: page.next}
+	out := &runList{Runs: []runEntry{}, Next: page.next}
 	for _, k := range page.runs {
-		out.Runs = append(out.Runs, toldRun{*k.row})
+		out.Runs = append(out.Runs, runEntry{*k.row})
 	}
 	return out, nil
 }
 
-func (t *toldRuns) text() string {
+func (t *runList) text() string {
 	if len(t.Runs) == 0 {
 		return "There are no such runs."
 	}
@@ -271,8 +271,8 @@ func (t *toldRuns) text() string {
 	return b.String()
 }
 
-func (s *Server) toolRun(ctx context.Context, req *mcp.CallToolRequest, in *runArgs) (*toldResult, error) {
-	if out, again, err := s.again(ctx, req, &in.waits); again {
+func (s *Server) toolRun(ctx context.Context, req *mcp.CallToolRequest, in *runArgs) (*runResult, error) {
+	if out, again, err := s.continueCall(ctx, req, &in.waitArgs); again {
 		return out, err
 	}
 	start := &operations.StartRequest{StartArgs: in.StartArgs}
@@ -287,42 +287,42 @@ func (s *Server) toolRun(ctx context.Context, req *mcp.CallToolRequest, in *runA
 	if _, err := s.runs.Start(context.WithoutCancel(ctx), start, in.Key, text); err != nil {
 		return nil, err
 	}
-	return s.after(ctx, req, start.ID, &in.waits)
+	return s.waitForRun(ctx, req, start.ID, &in.waitArgs)
 }
 
-func (s *Server) toolWatch(ctx context.Context, req *mcp.CallToolRequest, in *watchArgs) (*toldResult, error) {
-	if out, again, err := s.again(ctx, req, &in.waits); again {
+func (s *Server) toolWatch(ctx context.Context, req *mcp.CallToolRequest, in *watchArgs) (*runResult, error) {
+	if out, again, err := s.continueCall(ctx, req, &in.waitArgs); again {
 		return out, err
 	}
-	return s.after(ctx, req, in.Run, &in.waits)
+	return s.waitForRun(ctx, req, in.Run, &in.waitArgs)
 }
 
-func (s *Server) toolPause(ctx context.Context, _ *mcp.CallToolRequest, in *pauseArgs) (*toldResult, error) {
+func (s *Server) toolPause(ctx context.Context, _ *mcp.CallToolRequest, in *pauseArgs) (*runResult, error) {
 	if err := s.runs.Pause(context.WithoutCancel(ctx), in.Run, in.Reason, in.Now); err != nil {
 		return nil, err
 	}
-	return s.standing(ctx, in.Run)
+	return s.runResult(ctx, in.Run)
 }
 
-func (s *Server) toolCancel(ctx context.Context, _ *mcp.CallToolRequest, in *cancelArgs) (*toldResult, error) {
+func (s *Server) toolCancel(ctx context.Context, _ *mcp.CallToolRequest, in *cancelArgs) (*runResult, error) {
 	if err := s.runs.Cancel(context.WithoutCancel(ctx), in.Run, in.Reason); err != nil {
 		return nil, err
 	}
-	return s.standing(ctx, in.Run)
+	return s.runResult(ctx, in.Run)
 }
 
-func (s *Server) toolResume(ctx context.Context, req *mcp.CallToolRequest, in *resumeArgs) (*toldResult, error) {
-	if out, again, err := s.again(ctx, req, &in.waits); again {
+func (s *Server) toolResume(ctx context.Context, req *mcp.CallToolRequest, in *resumeArgs) (*runResult, error) {
+	if out, again, err := s.continueCall(ctx, req, &in.waitArgs); again {
 		return out, err
 	}
 	if err := s.runs.Resume(context.WithoutCancel(ctx), in.Run, &in.ResumeRequest); err != nil {
 		return nil, err
 	}
-	return s.after(ctx, req, in.Run, &in.waits)
+	return s.waitForRun(ctx, req, in.Run, &in.waitArgs)
 }
 
-func (s *Server) toolAnswer(ctx context.Context, req *mcp.CallToolRequest, in *answerArgs) (*toldResult, error) {
-	if out, again, err := s.again(ctx, req, &in.waits); again {
+func (s *Server) toolAnswer(ctx context.Context, req *mcp.CallToolRequest, in *answerArgs) (*runResult, error) {
+	if out, again, err := s.continueCall(ctx, req, &in.waitArgs); again {
 		return out, err
 	}
 	value, err := json.Marshal(in.Value)
@@ -333,13 +333,13 @@ func (s *Server) toolAnswer(ctx context.Context, req *mcp.CallToolRequest, in *a
 	if err := s.runs.Answer(context.WithoutCancel(ctx), in.Run, a); err != nil {
 		return nil, err
 	}
-	return s.after(ctx, req, in.Run, &in.waits)
+	return s.waitForRun(ctx, req, in.Run, &in.waitArgs)
 }
 
-// after waits for a run as the arguments w say, and returns its status. It sends progress to a client that wants it.
-func (s *Server) after(ctx context.Context, req *mcp.CallToolRequest, id string, w *waits) (*toldResult, error) {
+// waitForRun waits for a run as the arguments w say, and returns its status. It sends progress to a client that wants it.
+func (s *Server) waitForRun(ctx context.Context, req *mcp.CallToolRequest, id string, w *waitArgs) (*runResult, error) {
 	if w.Wait != nil && !*w.Wait {
-		return s.standing(ctx, id)
+		return s.runResult(ctx, id)
 	}
 	waiting := ctx
 	if w.Seconds > 0 {
@@ -355,18 +355,18 @@ func (s *Server) after(ctx context.Context, req *mcp.CallToolRequest, id string,
 			})
 		}
 	}
-	if err := s.untilRest(waiting, id, tell); err != nil && (waiting.Err() == nil || ctx.Err() != nil) {
+	if err := s.waitIdle(waiting, id, tell); err != nil && (waiting.Err() == nil || ctx.Err() != nil) {
 		return nil, err
 	}
-	out, err := s.standing(ctx, id)
+	out, err := s.runResult(ctx, id)
 	if out != nil {
-		out.waited = true
+		out.hasWaited = true
 	}
 	return out, err
 }
 
-// standing returns the present status of a run, with its result if it has ended.
-func (s *Server) standing(ctx context.Context, id string) (*toldResult, error) {
+// runResult returns the present status of a run, with its result if it has ended.
+func (s *Server) runResult(ctx context.Context, id string) (*runResult, error) {
 	f, err := s.follow(ctx, id)
 	if err != nil {
 		return nil, err
@@ -376,7 +376,7 @@ func (s *Server) standing(ctx context.Context, id string) (*toldResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &toldResult{toldRun: toldRun{*row}}
+	out := &runResult{runEntry: runEntry{*row}}
 	if mark.RunStatus(row.Status).Over() {
 		if err := s.catchUp(ctx, f); err != nil {
 			return nil, err
@@ -386,7 +386,7 @@ func (s *Server) standing(ctx context.Context, id string) (*toldResult, error) {
 		}
 	}
 	if s.runs.Offers(true) {
-		out.Next = out.next()
+		out.Next = out.nextActions()
 	}
 	return out, nil
 }
@@ -395,7 +395,7 @@ func (s *Server) standing(ctx context.Context, id string) (*toldResult, error) {
 func (f *feed) answer() (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	text := f.sees.Fold.Answer()
+	text := f.watch.Fold.Answer()
 	if err := f.whole.Err; err != nil {
 		*f.whole = runlog.Wholes{Fetch: f.view} // the next call tries again to read the store
 		return "", err
@@ -403,8 +403,8 @@ func (f *feed) answer() (string, error) {
 	return text, f.err
 }
 
-// next returns a text with what a client can do next about the run; "" if nothing.
-func (t *toldRun) next() string {
+// nextActions returns a text with what a client can do next about the run; "" if nothing.
+func (t *runEntry) nextActions() string {
 	var all []string
 	switch t.Status {
 	case string(mark.RunRunning):
@@ -421,13 +421,13 @@ func (t *toldRun) next() string {
 	}
 	for _, q := range t.Waits {
 		all = append(all, fmt.Sprintf("show the user this question, and call answer with run %q, question %q and a value that is %s",
-			t.ID, q.ID, valueOf(&q)))
+			t.ID, q.ID, valueFormat(&q)))
 	}
 	return strings.Join(all, "; ")
 }
 
-// valueOf describes the value with which the tool answer answers a question.
-func valueOf(q *mark.Question) string {
+// valueFormat describes the value with which the tool answer answers a question.
+func valueFormat(q *mark.Question) string {
 	switch q.Kind {
 	case mark.AskApproval:
 		return "true or false"
@@ -450,7 +450,7 @@ func valueOf(q *mark.Question) string {
 }
 
 // sentence returns the status of the run in one sentence.
-func (t *toldRun) sentence() string {
+func (t *runEntry) sentence() string {
 	var text strings.Builder
 	text.WriteString("Run " + t.ID)
 	if t.Name != "" {
@@ -474,7 +474,7 @@ func (t *toldRun) sentence() string {
 	return text.String() + "."
 }
 
-func (t *toldResult) text() string {
+func (t *runResult) text() string {
 	var text strings.Builder
 	text.WriteString(t.sentence())
 	for _, q := range t.Waits {

@@ -21,8 +21,8 @@ import (
 
 // Callers without a name: one with Config.Token, and one of a server that accepts everybody.
 var (
-	holder = access.Person{Name: "token", Role: access.Author}
-	local  = access.Person{Name: "local", Role: access.Author}
+	tokenHolder = access.Person{Name: "token", Role: access.Author}
+	localUser   = access.Person{Name: "local", Role: access.Author}
 )
 
 // recognize returns who sends a request, or the problem for a client that the server does not accept.
@@ -32,7 +32,7 @@ func (s *Server) recognize(r *http.Request) (access.Person, *problem.Problem) {
 		return who, nil
 	}
 	if errors.Is(err, access.ErrUnknown) {
-		return who, s.unproven(r)
+		return who, s.tokenProblem(r)
 	}
 	if p, ok := errors.AsType[*problem.Problem](err); ok {
 		return who, p
@@ -45,7 +45,7 @@ func (s *Server) recognize(r *http.Request) (access.Person, *problem.Problem) {
 // [access.ErrUnknown] if the request has neither. If the file of people cannot be read, nobody in it is identified.
 func (s *Server) identify(r *http.Request) (access.Person, error) {
 	if s.cfg.Token == "" && s.cfg.People == nil && s.cfg.Proxy.Header == "" {
-		return local, nil
+		return localUser, nil
 	}
 	if name, ok := r.Context().Value(proxyNameKey{}).(string); ok {
 		return s.proxyPerson(name)
@@ -56,7 +56,7 @@ func (s *Server) identify(r *http.Request) (access.Person, error) {
 	}
 	given, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.cfg.Token))
 	if s.cfg.Token != "" && subtle.ConstantTimeCompare(given[:], want[:]) == 1 {
-		return holder, nil
+		return tokenHolder, nil
 	}
 	if s.cfg.People == nil {
 		return access.Person{}, access.ErrUnknown
@@ -81,8 +81,8 @@ func (s *Server) proxyPerson(name string) (access.Person, error) {
 	return access.Person{Name: name, Role: s.cfg.Proxy.Role}, nil
 }
 
-// youOf returns the caller, as the page shows it.
-func youOf(ctx context.Context) map[string]any {
+// callerInfo returns the caller, as the page shows it.
+func callerInfo(ctx context.Context) map[string]any {
 	c := operations.CallerOf(ctx)
 	if c == nil {
 		return nil
@@ -90,17 +90,17 @@ func youOf(ctx context.Context) map[string]any {
 	return map[string]any{"name": c.Name, "role": c.Role, "anonymous": c.Anonymous}
 }
 
-// lookEvery is how long a request in progress, such as a stream of events, may outlast a removal of its person.
-const lookEvery = 500 * time.Millisecond
+// removalCheck is how long a request in progress, such as a stream of events, may outlast a removal of its person.
+const removalCheck = 500 * time.Millisecond
 
 // attendance ends the requests in progress of people who were removed from the file or whose role has changed. While there are such
 // requests, one goroutine looks for these changes.
 type attendance struct {
-	mu     sync.Mutex
-	in     map[*visit]bool
-	looks  bool // the goroutine runs
-	closed bool
-	look   sync.WaitGroup
+	mu       sync.Mutex
+	in       map[*visit]bool
+	running  bool // the goroutine runs
+	closed   bool
+	finished sync.WaitGroup
 }
 
 // visit is a request in progress.
@@ -116,7 +116,7 @@ var errRemoved = errors.New("the person was removed, or has another role now")
 // enter returns the request with a context that ends when its person is removed. The caller must defer leave, which cuts off the
 // answer to such a request, so that the client does not take it for a complete one.
 func (s *Server) enter(r *http.Request, who access.Person) (visiting *http.Request, leave func()) {
-	if who == local || who == holder {
+	if who == localUser || who == tokenHolder {
 		return r, func() {}
 	}
 	ctx, end := context.WithCancelCause(r.Context())
@@ -127,9 +127,9 @@ func (s *Server) enter(r *http.Request, who access.Person) (visiting *http.Reque
 		a.in = make(map[*visit]bool)
 	}
 	a.in[v] = true
-	if !a.looks && !a.closed {
-		a.looks = true
-		a.look.Go(s.lookForRemovals)
+	if !a.running && !a.closed {
+		a.running = true
+		a.finished.Go(s.lookForRemovals)
 	}
 	return r.WithContext(ctx), func() {
 		a.mu.Lock()
@@ -145,7 +145,7 @@ func (s *Server) enter(r *http.Request, who access.Person) (visiting *http.Reque
 // lookForRemovals ends the requests of people who were removed, until there is no request in progress or the server is closing.
 func (s *Server) lookForRemovals() {
 	a := &s.clients.present
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(removalCheck)
 	defer tick.Stop()
 	for {
 		select {
@@ -154,7 +154,7 @@ func (s *Server) lookForRemovals() {
 			return
 		}
 		a.mu.Lock()
-		if a.looks = len(a.in) > 0; !a.looks {
+		if a.running = len(a.in) > 0; !a.running {
 			a.mu.Unlock()
 			return
 		}
@@ -173,5 +173,5 @@ func (a *attendance) close() {
 	a.mu.Lock()
 	a.closed = true
 	a.mu.Unlock()
-	a.look.Wait()
+	a.finished.Wait()
 }

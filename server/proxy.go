@@ -62,9 +62,9 @@ func (p *Proxy) client(r *http.Request, peer netip.Addr) netip.Addr {
 // proxyNameKey is the key under which a request's context has the name that the proxy gives to the person.
 type proxyNameKey struct{}
 
-// proxied returns a handler that gives next the address of the client and the name of the person in place of what the proxy has written
+// behindProxy returns a handler that gives next the address of the client and the name of the person in place of what the proxy has written
 // into headers. It removes these headers from requests of all others.
-func (s *Server) proxied(next http.Handler) http.Handler {
+func (s *Server) behindProxy(next http.Handler) http.Handler {
 	p := &s.cfg.Proxy
 	if len(p.From) == 0 {
 		return next

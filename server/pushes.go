@@ -114,8 +114,8 @@ func (p *pushes) add(ctx context.Context, c *a2a.PushConfig, old bool) error {
 	return err
 }
 
-// lookAfter starts a goroutine that, until the server closes, looks in the store for tasks with addresses and watches them.
-func (p *pushes) lookAfter() {
+// watchStore starts a goroutine that, until the server closes, looks in the store for tasks with addresses and watches them.
+func (p *pushes) watchStore() {
 	p.wg.Go(func() {
 		for {
 			all, err := p.records.All(p.ctx)
@@ -203,17 +203,17 @@ func (p *pushes) follow(ctx context.Context, id string, wake <-chan struct{}) er
 		if err != nil {
 			return err
 		}
-		task, told, err := (&a2aAgent{s: p.s}).task(ctx, id, nil)
+		task, run, err := (&a2aAgent{s: p.s}).task(ctx, id, nil)
 		if err != nil {
 			return err
 		}
 		parts := []string{string(task.Status.State)}
 		if task.Status.State == a2a.TaskStateInputRequired {
-			for _, q := range told.Waits {
+			for _, q := range run.Waits {
 				parts = append(parts, q.ID)
 			}
 		}
-		over, err := p.tell(ctx, id, strings.Join(parts, " "), task)
+		over, err := p.notifyAll(ctx, id, strings.Join(parts, " "), task)
 		if err != nil || over {
 			return err
 		}
@@ -226,8 +226,8 @@ func (p *pushes) follow(ctx context.Context, id string, wake <-chan struct{}) er
 	}
 }
 
-// tell sends a state of the task to all addresses that do not have it yet. over is true if nothing is left to send for the task.
-func (p *pushes) tell(ctx context.Context, id, state string, task *a2a.Task) (over bool, err error) {
+// notifyAll sends a state of the task to all addresses that do not have it yet. over is true if nothing is left to send for the task.
+func (p *pushes) notifyAll(ctx context.Context, id, state string, task *a2a.Task) (over bool, err error) {
 	rec, _, err := p.records.Read(ctx, id)
 	if err != nil || rec.Over || len(rec.Targets) == 0 {
 		return err == nil, err
@@ -235,7 +235,7 @@ func (p *pushes) tell(ctx context.Context, id, state string, task *a2a.Task) (ov
 	failures := make([]error, len(rec.Targets))
 	var wg sync.WaitGroup
 	for i, t := range rec.Targets {
-		wg.Go(func() { failures[i] = p.tellOne(ctx, id, t.ID, state, task) })
+		wg.Go(func() { failures[i] = p.notifyTarget(ctx, id, t.ID, state, task) })
 	}
 	wg.Wait()
 	if err := errors.Join(failures...); err != nil || !task.Status.State.Terminal() {
@@ -252,8 +252,8 @@ func (p *pushes) tell(ctx context.Context, id, state string, task *a2a.Task) (ov
 	return over, err
 }
 
-// tellOne claims a notification and sends it, unless it was sent already or another live server has claimed it.
-func (p *pushes) tellOne(ctx context.Context, id, target, state string, task *a2a.Task) error {
+// notifyTarget claims a notification and sends it, unless it was sent already or another live server has claimed it.
+func (p *pushes) notifyTarget(ctx context.Context, id, target, state string, task *a2a.Task) error {
 	var mine *pushTarget
 	err := p.records.Change(ctx, id, func(rec *pushRecord) error {
 		i := slices.IndexFunc(rec.Targets, func(t *pushTarget) bool { return t.ID == target })
@@ -261,7 +261,7 @@ func (p *pushes) tellOne(ctx context.Context, id, target, state string, task *a2
 			return record.ErrSame
 		}
 		t := rec.Targets[i]
-		alive := t.Claim != p.s.cfg.Owner && time.Since(t.Since) < pushClaim && !p.dead(t.Claim)
+		alive := t.Claim != p.s.cfg.Owner && time.Since(t.Since) < pushClaim && !p.isDead(t.Claim)
 		over := t.Told != state && a2a.TaskState(t.Told).Terminal() // another server has already sent the end of the task
 		if t.Told == state && (t.Done || alive) || over {
 			return record.ErrSame
@@ -290,7 +290,7 @@ func (p *pushes) tellOne(ctx context.Context, id, target, state string, task *a2
 	})
 }
 
-func (p *pushes) dead(owner string) bool {
+func (p *pushes) isDead(owner string) bool {
 	if p.s.cfg.Dead != nil {
 		return p.s.cfg.Dead(owner)
 	}

@@ -90,8 +90,8 @@ func (s *Server) routes() http.Handler {
 		wire.At("GET", "/readyz", access.None, s.ready),
 		wire.At("GET", metricsPath, access.Reader, s.metrics),
 	})
-	s.known = append(s.known, wire.At("POST", mcpPath, access.Reader, nil)) // and each tool has a role
-	mux.Handle(mcpPath, s.Answering(permitted(access.Reader, s.overMCP())))
+	s.allRoutes = append(s.allRoutes, wire.At("POST", mcpPath, access.Reader, nil)) // and each tool has a role
+	mux.Handle(mcpPath, s.Answering(requireRole(access.Reader, s.handleMCP())))
 	for _, rest := range []string{adkPath, "/healthz", "/readyz", metricsPath} {
 		mux.Handle(rest, s.Answering(s.noRoute))
 	}
@@ -111,17 +111,17 @@ func (s *Server) routes() http.Handler {
 
 // agents registers the routes of A2A, which serves each definition as an agent.
 func (s *Server) agents(mux *http.ServeMux) {
-	one, all := s.onlyCard, s.overA2A
+	one, all := s.sendOnlyCard, s.handleA2A
 	if !s.runs.Offers(true) {
-		one, all = onlyRead, onlyRead
+		one, all = refuseChange, refuseChange
 	}
-	s.known = append(s.known, a2aRoutes()...)
-	mux.Handle("GET "+cardPath, s.Answering(permitted(access.Reader, one)))
-	s.a2a = s.Answering(permitted(access.Reader, all)) // and each route and method has a role
+	s.allRoutes = append(s.allRoutes, a2aRoutes()...)
+	mux.Handle("GET "+cardPath, s.Answering(requireRole(access.Reader, one)))
+	s.a2a = s.Answering(requireRole(access.Reader, all)) // and each route and method has a role
 }
 
-// permitted returns an operation that refuses people without a role.
-func permitted(role access.Role, do func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+// requireRole returns an operation that refuses people without a role.
+func requireRole(role access.Role, do func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := operations.Permit(r.Context(), role); err != nil {
 			return err
@@ -130,19 +130,19 @@ func permitted(role access.Role, do func(http.ResponseWriter, *http.Request) err
 	}
 }
 
-// onlyRead refuses a request that would change something, because the server is read-only.
-func onlyRead(http.ResponseWriter, *http.Request) error { return operations.ErrReadOnly }
+// refuseChange refuses a request that would change something, because the server is read-only.
+func refuseChange(http.ResponseWriter, *http.Request) error { return operations.ErrReadOnly }
 
 // register adds routes below a path. The mux has no patterns such as {id}:verb. So all routes that differ only in the verb
 // share one pattern, whose handler chooses the route by the verb.
 func (s *Server) register(mux *http.ServeMux, below string, routes []wire.Route) {
 	verbs := make(map[string]map[string]http.Handler)
 	for _, r := range routes {
-		s.known = append(s.known, wire.At(r.Method, below+r.Path, r.Role, nil))
+		s.allRoutes = append(s.allRoutes, wire.At(r.Method, below+r.Path, r.Role, nil))
 		if !s.runs.Offers(!r.Reads) {
-			r.Do = onlyRead
+			r.Do = refuseChange
 		}
-		r.Do = permitted(r.Role, r.Do)
+		r.Do = requireRole(r.Role, r.Do)
 		before, verb, acts := strings.Cut(r.Path, "}:")
 		if !acts {
 			mux.Handle(r.Method+" "+below+r.Path, s.Answering(r.Do))
@@ -173,8 +173,8 @@ func (s *Server) register(mux *http.ServeMux, below string, routes []wire.Route)
 // otherwise with 404.
 func (s *Server) noRoute(_ http.ResponseWriter, r *http.Request) error {
 	var methods []string
-	for _, known := range s.known {
-		if !has(known, r.URL.EscapedPath()) {
+	for _, known := range s.allRoutes {
+		if !fitsRoute(known, r.URL.EscapedPath()) {
 			continue
 		}
 		if methods = append(methods, known.Method); known.Method == http.MethodGet {
@@ -190,8 +190,8 @@ func (s *Server) noRoute(_ http.ResponseWriter, r *http.Request) error {
 		allow).With("Allow", allow)
 }
 
-// has reports whether the escaped path of a request fits the pattern of a route.
-func has(r wire.Route, path string) bool {
+// fitsRoute reports whether the escaped path of a request fits the pattern of a route.
+func fitsRoute(r wire.Route, path string) bool {
 	want, got := strings.Split(r.Path, "/"), strings.Split(path, "/")
 	if n := len(want) - 1; strings.HasSuffix(want[n], "...}") && len(got) > n { // {name...} fits any rest of a path
 		want, got = want[:n], got[:n]

@@ -72,7 +72,7 @@ func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 // iterations sends iterations of a loop with their steps: at most limit, beginning at the number from, or the last ones
 // without from.
 func (s *Server) iterations(w http.ResponseWriter, r *http.Request) error {
-	return s.ofLoop(w, r, func(step *progress.Step, q url.Values) (any, error) {
+	return s.withLoop(w, r, func(step *progress.Step, q url.Values) (any, error) {
 		all := step.Loop.Iterations
 		limit, err := number(q, "limit", pageSize, 1, pageMost)
 		if err != nil {
@@ -109,7 +109,7 @@ type point struct {
 
 // scores sends all iterations of a loop, without their steps.
 func (s *Server) scores(w http.ResponseWriter, r *http.Request) error {
-	return s.ofLoop(w, r, func(step *progress.Step, _ url.Values) (any, error) {
+	return s.withLoop(w, r, func(step *progress.Step, _ url.Values) (any, error) {
 		all := []point{}
 		for _, it := range step.Loop.Iterations {
 			p := point{Number: it.Number, Status: it.Status, Began: int64(it.Began), Ended: int64(it.Ended),
@@ -123,9 +123,9 @@ func (s *Server) scores(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// ofLoop answers with the value that tell returns for a loop: the one that the query names, or the one to show first.
-func (s *Server) ofLoop(w http.ResponseWriter, r *http.Request, tell func(*progress.Step, url.Values) (any, error)) error {
-	return s.ofPage(w, r, func(f *feed) (any, error) {
+// withLoop answers with the value that tell returns for a loop: the one that the query names, or the one to show first.
+func (s *Server) withLoop(w http.ResponseWriter, r *http.Request, tell func(*progress.Step, url.Values) (any, error)) error {
+	return s.withFeed(w, r, func(f *feed) (any, error) {
 		step, err := loopOf(f.live.Tree(), r.URL.Query())
 		if err != nil {
 			return nil, err

@@ -105,14 +105,14 @@ type Config struct {
 type Server struct {
 	*wire.Exchange
 
-	cfg     Config
-	runs    *operations.Runs
-	a2a     http.Handler // of all paths below a2aPath
-	known   []wire.Route // all routes of the handler, with their whole paths
-	http    *http.Server
-	clients clients
-	places  places
-	began   time.Time
+	cfg       Config
+	runs      *operations.Runs
+	a2a       http.Handler // of all paths below a2aPath
+	allRoutes []wire.Route // all routes of the handler, with their whole paths
+	http      *http.Server
+	clients   clients
+	places    places
+	began     time.Time
 
 	closing chan struct{} // closed when streams have to end
 	once    sync.Once
@@ -176,7 +176,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	observe := cfg.Observe
 	cfg.Observe = func(sup *supervisor.Config) {
-		sup.OnEvent, sup.OnEnding, sup.OnRecovery = s.hear, s.left, s.recovered
+		sup.OnEvent, sup.OnEnding, sup.OnRecovery = s.onEvent, s.onEnding, s.onRecovery
 		if observe != nil {
 			observe(sup)
 		}
@@ -189,20 +189,20 @@ func New(cfg Config) (*Server, error) {
 	s.cfg, s.list = cfg, newBoard(s)
 	s.mcp, s.pushes = sync.OnceValue(s.newMCP), newPushes(s)
 	s.timer = scheduler.New(scheduler.Config{Runs: s.runs})
-	handler := below(cfg.BasePath, s.guarded(s.routes()))
+	handler := atBasePath(cfg.BasePath, s.guard(s.routes()))
 	if cfg.Around != nil {
 		handler = cfg.Around(handler)
 	}
 	s.http = &http.Server{
-		Handler: s.proxied(handler), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: cfg.IdleTimeout,
+		Handler: s.behindProxy(handler), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: cfg.IdleTimeout,
 		MaxHeaderBytes: 64 << 10, ConnState: connState, ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 	}
 	return s, nil
 }
 
-// below returns a handler that serves next at the path base and at the root.
-func below(base string, next http.Handler) http.Handler {
+// atBasePath returns a handler that serves next at the path base and at the root.
+func atBasePath(base string, next http.Handler) http.Handler {
 	if base == "" {
 		return next
 	}
@@ -232,17 +232,17 @@ func (s *Server) Recover(ctx context.Context) error {
 	if !s.runs.Offers(true) {
 		return nil
 	}
-	s.pushes.lookAfter()
+	s.pushes.watchStore()
 	runs, err := s.runs.Supervisor.Recover(ctx)
-	s.recovered(runs, nil)
+	s.onRecovery(runs, nil)
 	if s.cfg.Schedules {
 		s.timer.Start()
 	}
 	return err
 }
 
-// recovered logs the runs that a look for unfinished runs has continued, and its failure.
-func (s *Server) recovered(runs []*supervisor.Run, err error) {
+// onRecovery logs the runs that a look for unfinished runs has continued, and its failure.
+func (s *Server) onRecovery(runs []*supervisor.Run, err error) {
 	for _, run := range runs {
 		s.cfg.Log.Info("continue a run that was left unfinished", "run", run.ID())
 	}

@@ -45,12 +45,12 @@ func (s *Server) view(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	c := &client{s: s, w: w, quiet: true}
-	return s.tell(r, c, f, "view", func(old time.Duration) (rendering, error) { return f.head(lang, old) })
+	return s.streamChanges(r, c, f, "view", func(old time.Duration) (rendering, error) { return f.head(lang, old) })
 }
 
 // head returns the head of the run's page as JSON. The result may be up to old out of date.
 func (f *feed) head(lang prose.Language, old time.Duration) (rendering, error) {
-	return f.render(shownKey{"view", lang}, old, func() any {
+	return f.render(renderKey{"view", lang}, old, func() any {
 		return f.page.Head(runpage.Standing{
 			ID: f.id, Name: f.name, Status: f.status, Definition: f.definition, Parent: f.parent, Language: lang,
 			Looks: f.looks, ReadOnly: f.s.cfg.ReadOnly, Workspace: f.workspace,
@@ -58,8 +58,8 @@ func (f *feed) head(lang prose.Language, old time.Duration) (rendering, error) {
 	})
 }
 
-// begun records the name, the definition and the workspace with which a run was started, if ev is the event of its start.
-func (f *folds) begun(s *Server, ev *session.Event) {
+// readStart records the name, the definition and the workspace with which a run was started, if ev is the event of its start.
+func (f *folds) readStart(s *Server, ev *session.Event) {
 	var started mark.RunStarted
 	if ev.Mark != nil && ev.Mark.Kind == mark.KindRunStarted && ev.Mark.Decode(&started) == nil {
 		f.name, f.definition = started.Name, s.definitionOf(&started)
@@ -118,7 +118,7 @@ func (s *Server) viewIterations(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	lang := wire.LanguageOf(r)
-	return s.ofPage(w, r, func(f *feed) (any, error) {
+	return s.withFeed(w, r, func(f *feed) (any, error) {
 		return f.page.Iterations(session.Address(q.Get("loop")), int(from), int(limit), lang)
 	})
 }
@@ -130,11 +130,11 @@ func (s *Server) viewStep(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.ofPage(w, r, func(f *feed) (any, error) { return f.page.Detail(at, log) })
+	return s.withFeed(w, r, func(f *feed) (any, error) { return f.page.Detail(at, log) })
 }
 
-// ofPage answers with the value that tell returns, as JSON without secrets. It locks the feed while tell runs.
-func (s *Server) ofPage(w http.ResponseWriter, r *http.Request, tell func(*feed) (any, error)) error {
+// withFeed answers with the value that tell returns, as JSON without secrets. It locks the feed while tell runs.
+func (s *Server) withFeed(w http.ResponseWriter, r *http.Request, tell func(*feed) (any, error)) error {
 	f, err := s.follow(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
@@ -175,7 +175,7 @@ func (s *Server) prompt(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(r.Context(), promptTime, errPromptTime)
 	defer cancel()
-	leave, err := turn(ctx, s.places.prompts)
+	leave, err := waitForPlace(ctx, s.places.prompts)
 	if err != nil {
 		return notRebuilt(err)
 	}

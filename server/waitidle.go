@@ -16,9 +16,9 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// untilRest waits until a run has ended, is paused or asks a person, or until no process drives it. It calls tell after
-// an iteration, at most ten times a second. tell may be nil.
-func (s *Server) untilRest(ctx context.Context, id string, tell func(*loopProgress) error) error {
+// waitIdle waits until a run has ended, is paused or asks a person, or until no process drives it. It calls report after
+// an iteration, at most ten times a second. report may be nil.
+func (s *Server) waitIdle(ctx context.Context, id string, report func(*loopProgress) error) error {
 	leave, err := s.place(ctx)
 	if err != nil {
 		return err
@@ -29,19 +29,19 @@ func (s *Server) untilRest(ctx context.Context, id string, tell func(*loopProgre
 		return err
 	}
 	defer f.leave()
-	return s.rests(ctx, f, 0, tell)
+	return s.waitIdleOn(ctx, f, 0, report)
 }
 
-// rests does what untilRest does, for a caller that already has a place among the streams and the run's feed. known is the
-// number of finished iterations that the caller knows of; rests calls tell only when there are more.
-func (s *Server) rests(ctx context.Context, f *feed, known int, tell func(*loopProgress) error) error {
+// waitIdleOn does what waitIdle does, for a caller that already has a place among the streams and the run's feed. known is the
+// number of finished iterations that the caller knows of; waitIdleOn calls report only when there are more.
+func (s *Server) waitIdleOn(ctx context.Context, f *feed, known int, report func(*loopProgress) error) error {
 	ctx, cancel := context.WithCancel(ctx)
-	rests := make(chan error, 1)
+	idle := make(chan error, 1)
 	go func() {
 		_, err := s.runs.Supervisor.Wait(ctx, f.id)
-		rests <- err
+		idle <- err
 	}()
-	defer func() { cancel(); <-rests }()
+	defer func() { cancel(); <-idle }()
 	last := loopProgress{iterations: known}
 	for {
 		_, _, changed, _, err := f.take(math.MaxInt64)
@@ -49,27 +49,27 @@ func (s *Server) rests(ctx context.Context, f *feed, known int, tell func(*loopP
 			return err
 		}
 		var soon <-chan time.Time
-		if tell == nil {
+		if report == nil {
 			changed = nil
-		} else if now := f.passed(); now.iterations > last.iterations {
-			if last = now; tell(&now) != nil {
-				tell = nil // the client has left; its ctx ends too
+		} else if now := f.loopProgress(); now.iterations > last.iterations {
+			if last = now; report(&now) != nil {
+				report = nil // the client has left; its ctx ends too
 			}
 			changed, soon = nil, time.After(snapshotEvery)
 		}
 		select {
 		case <-changed:
 		case <-soon:
-		case err := <-rests:
-			rests <- nil // for the receive in the deferred function
+		case err := <-idle:
+			idle <- nil // for the receive in the deferred function
 			if err != nil && !errors.Is(err, supervisor.ErrInterrupted) {
 				return err
 			}
 			if err := s.catchUp(ctx, f); err != nil {
 				return err
 			}
-			if now := f.passed(); tell != nil && now.iterations > last.iterations {
-				_ = tell(&now)
+			if now := f.loopProgress(); report != nil && now.iterations > last.iterations {
+				_ = report(&now)
 			}
 			return nil
 		case <-s.closing:
@@ -112,8 +112,8 @@ type loopProgress struct {
 	message    string   // the progress of that loop as a text
 }
 
-// passed returns the progress of the outermost loops.
-func (f *feed) passed() (p loopProgress) {
+// loopProgress returns the progress of the outermost loops.
+func (f *feed) loopProgress() (p loopProgress) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	tree := f.live.Tree()
@@ -133,14 +133,14 @@ func (f *feed) passed() (p loopProgress) {
 			p.most = int(min(step.Loop.Plan.MaxIterations, 1<<30))
 		}
 		if ended > 0 {
-			p.message = passedIn(prose.SentenceOf(step.Loop, tree.Now), ended)
+			p.message = progressText(prose.SentenceOf(step.Loop, tree.Now), ended)
 		}
 	}
 	return p
 }
 
-// passedIn returns the progress of a loop as a text, such as "iteration 3 of 10, best 7.2".
-func passedIn(s prose.Sentence, ended int) string {
+// progressText returns the progress of a loop as a text, such as "iteration 3 of 10, best 7.2".
+func progressText(s prose.Sentence, ended int) string {
 	text := "iteration " + strconv.Itoa(ended)
 	if s.Limit > 0 {
 		text += " of " + strconv.Itoa(s.Limit)
