@@ -30,11 +30,11 @@ func TestChosenByFailure(t *testing.T) {
 	v := version(t, eval.SideA, "name: t\ntext: a {{user_input}}\n")
 	set := cases.Set{Repeat: 1, Cases: []check.Case{oneTurn("cat", "cat", "a cat"), oneTurn("dog", "dog", "a cow")}}
 	old := b.run(t, &eval.Plan{Set: set, Versions: []eval.Version{v}})
-	scored, err := eval.Score(t.Context(), b.Config, old.Record, &set, "cases.yaml")
+	scored, err := eval.Score(t.Context(), b.Config, old.Record, &set, "cases.yaml", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	twice, err := eval.Score(t.Context(), b.Config, scored, &set, "cases.yaml")
+	twice, err := eval.Score(t.Context(), b.Config, scored, &set, "cases.yaml", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestChosenByFailure(t *testing.T) {
 			_, err := eval.Compare(pair[0], pair[1])
 			refused(t, err, chosen)
 		}
-		chosenAgain, err := eval.Score(t.Context(), b.Config, again.Record, &again.Set, "cases.yaml")
+		chosenAgain, err := eval.Score(t.Context(), b.Config, again.Record, &again.Set, "cases.yaml", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,13 +27,17 @@ type job struct {
 	of   *check.Case
 	n    int
 	run  string // the ID of its session
+
+	by       *side         // what runs; nil is the version of side
+	limit    time.Duration // of its time; 0 is that of the cases
+	compares bool          // it compares the runs of both versions with its number
 }
 
 // play runs a case-run to its end, from where it stands: it starts the runs of the turns that have not begun, continues one that
 // was cut off, and answers questions. The error is the cause of ctx, or about the store. why says why the case-run has no result.
 func (e *Eval) play(ctx context.Context, j *job) (why string, err error) {
 	over := make(<-chan time.Time)
-	if d := e.Set.Timeout; d > 0 {
+	if d := cmp.Or(j.limit, e.Set.Timeout); d > 0 {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
 		over = timer.C
@@ -73,7 +77,7 @@ func (e *Eval) play(ctx context.Context, j *job) (why string, err error) {
 		if err != nil || why != "" {
 			return why, err
 		}
-		if why, err = e.wait(ctx, run, over); err != nil || why != "" {
+		if why, err = e.wait(ctx, j, run, over); err != nil || why != "" {
 			return why, err
 		}
 	}
@@ -104,7 +108,7 @@ func lastRun(view *session.View) (last *mark.Run, turns int) {
 
 // start starts the run of a turn.
 func (e *Eval) start(ctx context.Context, j *job, turn int) (*supervisor.Run, error) {
-	v := e.sides[j.side]
+	v := cmp.Or(j.by, e.sides[j.side])
 	req := supervisor.Request{SessionID: j.run, Started: v.started,
 		Message: genai.NewContentFromText(cmp.Or(j.of.Turns[turn].Input, v.def.Query), genai.RoleUser)}
 	if turn == 0 {
@@ -117,13 +121,13 @@ func (e *Eval) start(ctx context.Context, j *job, turn int) (*supervisor.Run, er
 }
 
 // wait waits until the supervisor no longer drives a run. why says why it cannot go on.
-func (e *Eval) wait(ctx context.Context, run *supervisor.Run, over <-chan time.Time) (why string, err error) {
+func (e *Eval) wait(ctx context.Context, j *job, run *supervisor.Run, over <-chan time.Time) (why string, err error) {
 	select {
 	case <-run.Done():
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	case <-over:
-		why := "it took longer than the timeout of the cases, " + e.Set.Timeout.String()
+		why := "it took longer than the timeout of the cases, " + cmp.Or(j.limit, e.Set.Timeout).String()
 		if err := e.Supervisor.Cancel(ctx, run.ID(), why); err != nil && !errors.Is(err, supervisor.ErrOver) {
 			return "", err
 		}

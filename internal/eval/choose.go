@@ -108,17 +108,24 @@ type Worst struct {
 	// says that models may be asked at all.
 	Each, Total definition.Bound
 	Asks        bool
+	// Votes is how many votes judges give; the cost of them is part of Total.
+	Votes int
 	// Unpriced is a model whose price is unknown; empty if there is none.
 	Unpriced string
 }
 
-// WorstOf returns the most that the case-runs of a plan can use. It fails as [Start] does for a plan that cannot run.
-func WorstOf(cfg Config, p *Plan) (Worst, error) {
+// WorstOf returns the most that the case-runs of a plan can use, and the programs of its judges. It fails as [Start] does for a plan that cannot run.
+func WorstOf(cfg Config, p *Plan) (Worst, []*program.Program, error) {
 	e := &Eval{Config: cfg, Record: &Record{Plan: *p}}
 	if err := e.prepare(); err != nil {
-		return Worst{}, err
+		return Worst{}, nil, err
 	}
-	return e.Worst()
+	w, err := e.Worst()
+	if err != nil {
+		return w, nil, err
+	}
+	judges, err := e.Judges()
+	return w, judges, err
 }
 
 // Worst returns the most that the case-runs that are not over can use.
@@ -138,9 +145,33 @@ func (e *Eval) Worst() (w Worst, err error) {
 		if worst[j.side] == 0 {
 			one = 0
 		}
+		asks := e.grader.Asks(j.of, false)
+		if e.comparesPairs(j.of) && (j.side == SideA || len(e.sides) == 1) {
+			asks = append(asks, e.grader.Asks(j.of, true)...)
+		}
+		judges, err := w.addVotes(e, asks)
+		if err != nil {
+			return w, err
+		}
+		one += judges
 		w.Runs, w.Each, w.Total = w.Runs+1, max(w.Each, one), w.Total+one
 	}
 	return w, nil
+}
+
+// addVotes counts the votes of judges, and returns the most that they cost.
+func (w *Worst) addVotes(e *Eval, asks []*check.Question) (cost definition.Bound, err error) {
+	for _, q := range asks {
+		by, err := e.judge(q)
+		if err != nil {
+			return 0, err
+		}
+		of := by.def.Worst(definition.Assumed{InputTokens: check.MaxMessage + promptBytes, OutputTokens: judgeTokens})
+		cost += of.Total.Cost
+		w.Votes, w.Asks = w.Votes+len(q.Prompts)*q.Samples, true
+		w.Unpriced = cmp.Or(w.Unpriced, strings.Join(unpricedOf(of), " and "))
+	}
+	return cost, nil
 }
 
 // worst returns the most that a run of the side can use.

@@ -25,9 +25,11 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/eval/cases"
 	"github.com/refrain-dev/refrain/internal/eval/check"
@@ -68,6 +70,11 @@ type Eval struct {
 	end    context.CancelCauseFunc
 	keeper sync.WaitGroup
 
+	prices []budget.Prices // of the versions, for judges
+
+	judgesMu sync.Mutex
+	judges   map[string]*side // by the texts of their definitions
+
 	mu   sync.Mutex
 	view *session.View // of the eval's session
 }
@@ -105,7 +112,7 @@ func Start(ctx context.Context, cfg Config, p *Plan, known []Scored) (*Eval, err
 	if err := e.prepare(); err != nil {
 		return nil, err
 	}
-	made, err := create(ctx, cfg.Service, cfg.AppName, cfg.UserID, p, known, nil, cfg.Owner, cfg.LeaseTTL)
+	made, err := create(ctx, cfg.Service, cfg.AppName, cfg.UserID, p, known, nil, nil, cfg.Owner, cfg.LeaseTTL)
 	if err != nil {
 		return nil, fmt.Errorf("start eval: %w", err)
 	}
@@ -204,6 +211,7 @@ func (e *Eval) prepare() error {
 		if err != nil {
 			return err
 		}
+		e.prices = append(e.prices, def.Prices)
 		s := &side{def: def}
 		if s.started, err = p.Started(def); err != nil {
 			return err
@@ -221,7 +229,10 @@ func (e *Eval) prepare() error {
 			}
 		}
 	}
-	return e.checkReplace()
+	if err := e.checkReplace(); err != nil {
+		return err
+	}
+	return e.prepareJudges()
 }
 
 // checkReplace returns an error about a replaced step that no version has.
@@ -267,7 +278,7 @@ func (p *Plan) jobs(id string) (all []job) {
 			var both []job
 			for _, v := range p.Versions {
 				if v.Program != nil {
-					both = append(both, job{v.Side, c, n + 1, runID(id, v.Side, c.ID, n+1)})
+					both = append(both, job{side: v.Side, of: c, n: n + 1, run: runID(id, v.Side, c.ID, strconv.Itoa(n+1))})
 				}
 			}
 			if len(both) > 1 && r.IntN(2) == 1 {

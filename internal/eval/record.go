@@ -33,6 +33,8 @@ const (
 	markResumed mark.Kind = "eval_resumed"
 	// markScored: a case-run is over. Data is a [Scored].
 	markScored mark.Kind = "case_scored"
+	// markCompared: judges have compared the runs of both versions. Data is a [Compared].
+	markCompared mark.Kind = "pair_compared"
 	// markEnded: no case-run is started any more. Data is an [Ended]. An eval that its budget has ended can continue with a
 	// larger one.
 	markEnded mark.Kind = "eval_ended"
@@ -97,6 +99,8 @@ type Scored struct {
 	Seconds float64  `json:"seconds"`
 	Tokens  int64    `json:"tokens"`
 	Calls   int64    `json:"calls"`
+	// Judges is what the judges of its checks have used; nil if none was asked.
+	Judges *Use `json:"judges,omitzero"`
 }
 
 // Why an eval has ended.
@@ -134,6 +138,8 @@ type Record struct {
 	Plan
 	// Scored has one element for each case-run that is over, in the order in which they ended.
 	Scored []Scored
+	// Pairs has one element for each pair of case-runs that judges have compared.
+	Pairs []Compared
 	// Ended is nil if the eval goes on, or was interrupted.
 	Ended *Ended
 }
@@ -192,6 +198,10 @@ func recordOf(view *session.View) (*Record, error) {
 			var s Scored
 			err = ev.Mark.Decode(&s)
 			r.Scored, r.Ended = append(r.Scored, s), nil
+		case markCompared:
+			var c Compared
+			err = ev.Mark.Decode(&c)
+			r.Pairs = append(r.Pairs, c)
 		case markEnded:
 			r.Ended = new(Ended)
 			err = ev.Mark.Decode(r.Ended)
@@ -228,7 +238,7 @@ func List(ctx context.Context, service session.Service, appName, userID string) 
 }
 
 // create makes the session of an eval with its first events, and returns it with the owner's lease, if it has one.
-func create(ctx context.Context, service session.Service, appName, userID string, p *Plan, known []Scored, ended *Ended,
+func create(ctx context.Context, service session.Service, appName, userID string, p *Plan, known []Scored, pairs []Compared, ended *Ended,
 	owner string, ttl time.Duration) (*session.StartResponse, error) {
 	var evs []*session.Event
 	add := func(kind mark.Kind, data any) error {
@@ -239,6 +249,9 @@ func create(ctx context.Context, service session.Service, appName, userID string
 	err := add(markStarted, p)
 	for i := range known {
 		err = errors.Join(err, add(markScored, known[i]))
+	}
+	for i := range pairs {
+		err = errors.Join(err, add(markCompared, pairs[i]))
 	}
 	if ended != nil {
 		err = errors.Join(err, add(markEnded, ended))
@@ -270,8 +283,8 @@ func NewID() string { return prefix + uuid.NewString()[:6] }
 const mostID = 64
 
 // runID returns the ID of a case-run. The ID of the case is in it as far as it can be in the ID of a run.
-func runID(eval, side, of string, n int) string {
-	before, after := fmt.Sprintf("%s.%s.", eval, side), fmt.Sprintf(".%d", n)
+func runID(eval, side, of, end string) string {
+	before, after := fmt.Sprintf("%s.%s.", eval, side), "."+end
 	clean := strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_':

@@ -6,18 +6,28 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/refrain-dev/refrain/internal/eval/cases"
 	"github.com/refrain-dev/refrain/internal/eval/check"
+	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/internal/values/canonical"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Score scores the case-runs of an eval with other checks, from their logs, and returns the new eval. Nothing runs. It fails for a
+// Score scores the case-runs of an eval with other checks, from their logs, and returns the new eval. Nothing runs but
+// judges: before is called with the most that they use, and their programs, and may refuse it. It fails for a
 // case that was run with another input, and for a run that was removed.
-func Score(ctx context.Context, cfg Config, old *Record, set *cases.Set, file string) (*Record, error) {
+func Score(ctx context.Context, cfg Config, old *Record, set *cases.Set, file string,
+	before func(Worst, []*program.Program) error) (*Record, error) {
 	e := &Eval{Config: cfg, Record: &Record{Plan: Plan{File: file, Hash: set.Hash(), Set: *set, Scores: old.ID, Failed: old.Failed}}}
 	for _, v := range old.Versions {
+		if p, err := program.Decode(mark.RunStarted{Program: v.Program}); err == nil {
+			if def, err := p.DefinitionFor(&cfg.Code); err == nil {
+				e.prices = append(e.prices, def.Prices)
+			}
+		}
 		if v.Program = nil; old.Scores == "" { // else it names the eval that has run
 			v.Eval, v.Began = old.ID, old.Began
 		}
@@ -41,6 +51,9 @@ func Score(ctx context.Context, cfg Config, old *Record, set *cases.Set, file st
 		return !slices.ContainsFunc(old.Scored, func(s Scored) bool { return s.Case == c.ID })
 	})
 	e.Set = *set
+	if err := e.beforeScore(old, byID, before); err != nil {
+		return nil, err
+	}
 	var scored []Scored
 	for _, s := range old.Scored {
 		c := byID[s.Case]
@@ -54,7 +67,8 @@ func Score(ctx context.Context, cfg Config, old *Record, set *cases.Set, file st
 		if view == nil && s.Error == "" {
 			return nil, fmt.Errorf("run %s of case %q was removed, so it cannot be scored again", s.Run, s.Case)
 		}
-		again, err := e.score(ctx, c, view, s.Error)
+		eval, _, _ := strings.Cut(s.Run, ".")
+		again, err := e.score(ctx, c, view, s.Error, e.panel(eval, s.Side, s.Case, s.N))
 		if err != nil {
 			return nil, err
 		}
@@ -64,11 +78,49 @@ func Score(ctx context.Context, cfg Config, old *Record, set *cases.Set, file st
 	if len(scored) == 0 {
 		return nil, fmt.Errorf("eval %s has run none of these cases", old.ID)
 	}
-	made, err := create(ctx, cfg.Service, cfg.AppName, cfg.UserID, &e.Plan, scored, &Ended{Reason: EndedComplete}, "", 0)
+	e.Scored = scored
+	var pairs []Compared
+	for _, j := range e.pairs() {
+		a, b := e.pair(j.of.ID, j.n)
+		one, err := e.judgePair(ctx, j.of, a, b, old.ID)
+		if err != nil {
+			return nil, err
+		}
+		pairs = append(pairs, *one)
+	}
+	made, err := create(ctx, cfg.Service, cfg.AppName, cfg.UserID, &e.Plan, scored, pairs, &Ended{Reason: EndedComplete}, "", 0)
 	if err != nil {
 		return nil, err
 	}
 	return recordOf(session.ViewOf(made.Session))
+}
+
+// beforeScore calls before if checks ask judges.
+func (e *Eval) beforeScore(old *Record, byID map[string]*check.Case, before func(Worst, []*program.Program) error) error {
+	var w Worst
+	for _, s := range old.Scored {
+		c := byID[s.Case]
+		if c == nil || s.Error != "" {
+			continue
+		}
+		asks := e.grader.Asks(c, false)
+		if s.Side == SideA && e.comparesPairs(c) {
+			asks = append(asks, e.grader.Asks(c, true)...)
+		}
+		cost, err := w.addVotes(e, asks)
+		if err != nil {
+			return err
+		}
+		w.Total += cost
+	}
+	if w.Votes == 0 {
+		return nil
+	}
+	judges, err := e.Judges()
+	if err != nil {
+		return err
+	}
+	return before(w, judges)
 }
 
 // inputOf returns what a case gives its runs, as a text to compare.

@@ -116,7 +116,9 @@ func (r *Record) reportOf(of []*check.Case) *report.Report {
 		}
 		for i := range r.Scored {
 			if k, ok := at[r.Scored[i].Case]; ok && r.Scored[i].Side == v.Side {
-				side.Cases[k].Runs = append(side.Cases[k].Runs, runOf(&r.Scored[i]))
+				run := runOf(&r.Scored[i])
+				r.addPair(&run, &r.Scored[i])
+				side.Cases[k].Runs = append(side.Cases[k].Runs, run)
 			}
 		}
 		for i := range side.Cases {
@@ -139,9 +141,16 @@ func compareRuns(a, b report.Run) int {
 func runOf(s *Scored) report.Run {
 	run := report.Run{ID: s.Run, Passed: s.Grade.Passed, Score: s.Grade.Score, Cost: s.Cost, Seconds: s.Seconds, Tokens: s.Tokens,
 		Answer: s.Answer, Error: s.Error}
+	if s.Judges != nil {
+		run.Judges = s.Judges.Cost
+	}
 	for _, c := range s.Grade.Results {
-		run.Checks = append(run.Checks, report.Check{Name: c.Name, Value: c.Value, Passed: c.Passed, Reason: c.Reason,
-			Informational: c.Informational})
+		run.Checks = append(run.Checks, checkOf(&c))
 	}
 	return run
+}
+
+func checkOf(c *check.Result) report.Check {
+	return report.Check{Name: c.Name, Value: c.Value, Passed: c.Passed, Reason: c.Reason, Informational: c.Informational, Votes: c.Votes,
+		Split: c.Split}
 }

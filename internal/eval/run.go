@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/refrain-dev/refrain/internal/eval/check"
@@ -30,7 +31,8 @@ func (e *Eval) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	q := &queue{e: e, left: left, begun: begun}
+	pairs := e.pairs() // their runs were paid for
+	q := &queue{e: e, left: append(pairs, left...), begun: len(pairs) + begun}
 	q.decide()
 	var workers sync.WaitGroup
 	for range e.atOnce() {
@@ -156,6 +158,14 @@ func (e *Eval) haveRun(of []*check.Case) bool {
 			n[s.Case]++
 		}
 	}
+	if slices.ContainsFunc(of, func(c *check.Case) bool {
+		return e.comparesPairs(c) && slices.ContainsFunc(e.Scored, func(s Scored) bool {
+			a, _ := e.pair(c.ID, s.N)
+			return s.Case == c.ID && a != nil
+		})
+	}) {
+		return false
+	}
 	return !slices.ContainsFunc(of, func(c *check.Case) bool { return n[c.ID] < e.repeats(c)*len(e.sides) })
 }
 
@@ -166,11 +176,17 @@ func (e *Eval) spent(ended *Ended) bool {
 	var tokens, calls int64
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	judges := make(map[string]*Use) // by run
+	for i := range e.Pairs {
+		p := &e.Pairs[i]
+		judges[runID(e.ID, SideA+SideB, p.Case, strconv.Itoa(p.N))] = p.Judges
+	}
 	for i := range e.Scored {
 		s := &e.Scored[i]
 		if !e.Own(s) {
 			continue
 		}
+		judges[s.Run] = s.Judges
 		tokens, calls = tokens+s.Tokens, calls+s.Calls
 		switch {
 		case s.Cost != nil:
@@ -180,12 +196,33 @@ func (e *Eval) spent(ended *Ended) bool {
 			return true
 		}
 	}
+	for run, u := range judges {
+		switch {
+		case u == nil:
+			continue
+		case u.Cost != nil:
+			cost += *u.Cost
+		case e.Set.Budget.Cost != nil:
+			ended.Unpriced = run
+			return true
+		}
+		tokens, calls = tokens+u.Tokens, calls+u.Calls
+	}
 	b := &e.Set.Budget
 	return b.Cost != nil && cost >= *b.Cost || b.Tokens > 0 && tokens >= b.Tokens || b.Calls > 0 && calls >= b.Calls
 }
 
 // one plays a case-run and records its result.
 func (e *Eval) one(ctx context.Context, q *queue, j *job) error {
+	if j.compares {
+		if err := e.compare(ctx, j.of, j.n); err != nil {
+			return fmt.Errorf("case %q: %w", j.of.ID, err)
+		}
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.decide()
+		return nil
+	}
 	why, err := e.play(ctx, j)
 	if err != nil {
 		return fmt.Errorf("case %q: %w", j.of.ID, err)
@@ -194,12 +231,21 @@ func (e *Eval) one(ctx context.Context, q *queue, j *job) error {
 	if err != nil {
 		return err
 	}
-	s, err := e.score(ctx, j.of, view, why)
+	s, err := e.score(ctx, j.of, view, why, e.panel(e.ID, j.side, j.of.ID, j.n))
 	if err != nil {
 		return err
 	}
 	s.Side, s.N, s.Run = j.side, j.n, j.run
-	if err := e.append(markScored, s, func() { e.Scored = append(e.Scored, *s) }); err != nil {
+	isPair := false // that both runs are over is seen once, by the later one
+	err = e.append(markScored, s, func() {
+		e.Scored = append(e.Scored, *s)
+		a, _ := e.pair(s.Case, s.N)
+		isPair = a != nil && e.comparesPairs(j.of)
+	})
+	if err == nil && isPair {
+		err = e.compare(ctx, j.of, j.n)
+	}
+	if err != nil {
 		return err
 	}
 	q.mu.Lock()
@@ -211,8 +257,8 @@ func (e *Eval) one(ctx context.Context, q *queue, j *job) error {
 	return nil
 }
 
-// score returns the result of a case-run; why says why it has no grade, if it has none. view is nil if it has not begun.
-func (e *Eval) score(ctx context.Context, c *check.Case, view *session.View, why string) (*Scored, error) {
+// score returns the result of a case-run, for which p asks the judges; why says why it has no grade, if it has none. view is nil if it has not begun.
+func (e *Eval) score(ctx context.Context, c *check.Case, view *session.View, why string, p *panel) (*Scored, error) {
 	s := &Scored{Case: c.ID, Error: why, Cost: new(0.0)}
 	if view == nil {
 		return s, nil
@@ -229,7 +275,14 @@ func (e *Eval) score(ctx context.Context, c *check.Case, view *session.View, why
 	if why != "" {
 		return s, nil
 	}
+	subject.Ask = p.ask
 	s.Grade, err = e.grader.Grade(ctx, subject)
+	if s.Judges = p.use; err == nil {
+		s.Error, err = p.why()
+	}
+	if s.Error != "" {
+		s.Grade = check.Grade{}
+	}
 	return s, err
 }
 

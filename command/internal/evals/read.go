@@ -20,6 +20,8 @@ import (
 	"github.com/refrain-dev/refrain/internal/eval/cases"
 	"github.com/refrain-dev/refrain/internal/eval/report"
 	"github.com/refrain-dev/refrain/internal/process/shellword"
+	"github.com/refrain-dev/refrain/internal/runs/program"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/session/lease"
 )
 
@@ -281,9 +283,10 @@ func newScore(e *term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "score EVAL",
 		Short: "Check the runs of an eval again, with other checks",
-		Long: `Check the runs of an eval again with the checks of a file of cases. Nothing runs and no
-model is asked: the checks read what the runs have left. The result is a new eval, which
-can be shown and compared. Cases that the eval has not run are left out.`,
+		Long: `Check the runs of an eval again with the checks of a file of cases. The checks read what
+the runs have left; only checks that ask a judge ask a model, and what a judge has said
+about a run is not asked again. The result is a new eval, which can be shown and compared.
+Cases that the eval has not run are left out.`,
 		Example: "  refrain eval score ev_3f2a1c --cases stricter.yaml",
 		Args:    term.Args,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -303,7 +306,13 @@ can be shown and compared. Cases that the eval has not run are left out.`,
 			if err != nil {
 				return term.UsageError(err)
 			}
-			rec, err := eval.Score(cmd.Context(), w.config, old, set, f.cases)
+			if f.judge != "" {
+				set.JudgeBy(f.judge)
+			}
+			rec, err := eval.Score(cmd.Context(), w.config, old, set, f.cases, func(most eval.Worst, judges []*program.Program) error {
+				w.sayVotes(old, most)
+				return w.tryJudges(cmd.Context(), judges)
+			})
 			if err != nil {
 				return term.UsageError(err)
 			}
@@ -314,9 +323,15 @@ can be shown and compared. Cases that the eval has not run are left out.`,
 	fl := cmd.Flags()
 	fl.StringVar(&f.cases, "cases", "", "`FILE` of the cases with the checks; required")
 	_ = cmd.MarkFlagFilename("cases", "yaml", "yml", "json", "jsonl", "csv")
+	f.addJudge(fl)
 	f.output.addResults(fl)
 	runstore.Flag(fl, &f.store)
 	return cmd
+}
+
+// sayVotes prints how often judges vote on the runs of an eval, and the most that they cost.
+func (w *store) sayVotes(old *eval.Record, of eval.Worst) {
+	fmt.Fprintf(w.e.Stderr, "Judges give %s on the runs of eval %s%s.\n", brief.Count(of.Votes, "vote"), old.ID, most(of))
 }
 
 // complete completes the arguments with the IDs of evals, the newest first. It reports no errors, because a shell does not show

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/command/internal/deffile"
@@ -20,6 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/eval"
 	"github.com/refrain-dev/refrain/internal/eval/cases"
 	"github.com/refrain-dev/refrain/internal/process/shellword"
+	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -30,12 +32,12 @@ type flags struct {
 	output
 	budget deffile.Budget
 
-	cases, against, failed, model, store, root string
-	only                                       []string
-	repeat, parallel, sample                   uint
-	seed                                       uint64
-	margin                                     float64
-	stopEarly, new                             bool
+	cases, against, failed, model, judge, store, root string
+	only                                              []string
+	repeat, parallel, sample                          uint
+	seed                                              uint64
+	margin                                            float64
+	stopEarly, new                                    bool
 }
 
 func New(e *term.Env) *cobra.Command {
@@ -54,6 +56,9 @@ an earlier eval, whose runs are used again.
 A file of cases is YAML, CSV or JSON lines, or a file of Google's ADK; doc/eval.md
 describes it. The run of a case asks nobody: the case has the answers of people. Runs act
 as refrain run does. List a step that must not act under replace in the file of cases.
+
+Checks can ask a judge: a model that says whether statements are true of an answer, or
+which of two versions answers better. --judge-model names it in place of the file.
 
 Before the first run, eval prints how many runs there will be, and their largest possible
 cost. --budget-cost ends the eval when it has cost that much, after the runs that are under
@@ -85,6 +90,7 @@ by errors, 130 interrupted.`,
 	fl.UintVar(&f.sample, "sample", 0, "run only this many cases, chosen by chance")
 	fl.BoolVar(&f.stopEarly, "stop-early", false, "with --against: end when the difference is clear, at one of five looks")
 	fl.StringVar(&f.model, "model", "", "`provider/name` of the model for all agents, in place of the definition's")
+	f.addJudge(fl)
 	fl.BoolVar(&f.new, "new", false, "begin a new eval although the same one was interrupted")
 	f.budget.Add(fl)
 	f.output.addResults(fl)
@@ -97,6 +103,10 @@ by errors, 130 interrupted.`,
 		cmd.AddCommand(sub)
 	}
 	return cmd
+}
+
+func (f *flags) addJudge(fl *pflag.FlagSet) {
+	fl.StringVar(&f.judge, "judge-model", "", "`provider/name` of the model that judges, in place of what the file of cases says")
 }
 
 func (f *flags) run(cmd *cobra.Command, e *term.Env, file string) error {
@@ -149,12 +159,15 @@ func (f *flags) run(cmd *cobra.Command, e *term.Env, file string) error {
 	if err := f.refuseAgain(ctx, w, p); err != nil {
 		return err
 	}
-	worst, err := eval.WorstOf(w.config, p)
+	worst, judges, err := eval.WorstOf(w.config, p)
 	if err == nil {
 		err = countable(worst, &p.Set.Budget)
 	}
 	if err != nil {
 		return term.UsageError(err)
+	}
+	if err := w.tryJudges(ctx, judges); err != nil {
+		return err
 	}
 	ev, err := eval.Start(ctx, w.config, p, known)
 	if err != nil {
@@ -200,6 +213,9 @@ func (f *flags) limit(cmd *cobra.Command, set *cases.Set) error {
 		}
 		set.Margin = f.margin
 	}
+	if f.judge != "" {
+		set.JudgeBy(f.judge)
+	}
 	_, err := f.budget.Into(&set.Budget)
 	return err
 }
@@ -226,6 +242,24 @@ func (f *flags) version(ctx context.Context, e *term.Env, p *eval.Plan, set *cas
 	return err
 }
 
+// tryJudges makes the judges once, to find out what is missing here before anything runs, such as a key.
+func (w *store) tryJudges(ctx context.Context, judges []*program.Program) error {
+	for _, prog := range judges {
+		def, err := prog.Definition()
+		if err != nil {
+			return term.UsageError(err)
+		}
+		made, err := deffile.Build(ctx, w.e, runstore.Name(w.e, w.spec), prog, def)
+		if err != nil {
+			return err
+		}
+		if made.Close != nil {
+			made.Close()
+		}
+	}
+	return nil
+}
+
 // checkEmpty returns an error about a flag that is given without a value, such as by a variable of a shell that is not set.
 func (f *flags) checkEmpty(cmd *cobra.Command) error {
 	for _, n := range []struct {
@@ -234,6 +268,7 @@ func (f *flags) checkEmpty(cmd *cobra.Command) error {
 	}{
 		{"only", "IDs of cases, or tag:TAG", len(f.only) == 0 || slices.Contains(f.only, "")},
 		{"failed", "the ID of an eval", f.failed == ""},
+		{"judge-model", "a model as provider/name", f.judge == ""},
 		{"against", "a file, or the ID of an eval", f.against == ""},
 	} {
 		if n.empty && cmd.Flags().Changed(n.flag) {
@@ -418,14 +453,12 @@ func say(e *term.Env, ev *eval.Eval, w eval.Worst) {
 		text += fmt.Sprintf(" left of %d", ev.Runs())
 	}
 	atOnce := min(ev.Set.Parallel, w.Runs)
-	switch {
-	case !w.Asks:
-	case w.Unpriced != "":
-		text += fmt.Sprintf("; the cost is unknown, because the price of %s is", w.Unpriced)
-	case w.Total.Unbounded():
-		text += "; no limit of cost applies"
-	default:
-		text += fmt.Sprintf("; they cost at most %s (%s each)", brief.Money(float64(w.Total)), brief.Money(float64(w.Each)))
+	if w.Votes > 0 {
+		text += " and " + brief.Count(w.Votes, "vote") + " of judges"
+	}
+	text += most(w)
+	if w.Asks && w.Unpriced == "" && !w.Total.Unbounded() {
+		text += fmt.Sprintf(" (%s each)", brief.Money(float64(w.Each)))
 	}
 	fmt.Fprintln(e.Stderr, brief.Clean(text+"."))
 	if b := ev.Set.Budget.Cost; b != nil && w.Asks {
@@ -435,6 +468,20 @@ func say(e *term.Env, ev *eval.Eval, w eval.Worst) {
 		}
 		fmt.Fprintf(e.Stderr, "The budget is %s. The last %s may exceed it by %s.\n", brief.Money(*b), brief.Count(atOnce, "run"), over)
 	}
+}
+
+// most says what everything costs at the most.
+func most(w eval.Worst) (text string) {
+	switch {
+	case !w.Asks:
+	case w.Unpriced != "":
+		text += fmt.Sprintf("; the cost is unknown, because the price of %s is", w.Unpriced)
+	case w.Total.Unbounded():
+		text += "; no limit of cost applies"
+	default:
+		text += "; they cost at most " + brief.Money(float64(w.Total))
+	}
+	return text
 }
 
 // line describes the result of a case-run.

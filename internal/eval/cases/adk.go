@@ -117,6 +117,7 @@ func (f *file) adkCase(r *reader, n *source.Node) {
 		c.State = r.state(cmp.Or(of(of(n, "initial_session"), "state"), of(n, "initial_state")))
 	case of(n, "conversation") != nil:
 		for _, inv := range r.list(of(n, "conversation"), "conversation") {
+			f.keepRubrics(r, inv, len(c.Turns))
 			c.Turns = append(c.Turns, r.invocation(inv))
 		}
 		c.State = r.state(of(of(n, "session_input"), "state"))
@@ -144,6 +145,7 @@ func (f *file) adkCase(r *reader, n *source.Node) {
 	if id != nil && strings.TrimSpace(id.Value) != "" {
 		c.ID = r.id(id)
 	}
+	f.keepRubrics(r, n, -1)
 	f.add(r, n, id, c)
 }
 
@@ -299,19 +301,29 @@ func (r *reader) agentData(n *source.Node) (turns []Turn, state map[string]any) 
 	return turns, state
 }
 
-// The criteria of ADK. Those that a service of Google Cloud evaluates are refused; those that ask a judge are reported as
-// not evaluated.
+// The criteria of ADK. Those that a service of Google Cloud evaluates are refused; those that refrain does not have are
+// reported as not evaluated.
 const (
 	trajectory = "tool_trajectory_avg_score"
 	response   = "response_match_score"
+	finalMatch = "final_response_match_v2"
+)
+
+// rubricTypes are the criteria with rubrics, and the type of the rubrics of cases and invocations that they take.
+var rubricTypes = map[string]string{
+	"rubric_based_final_response_quality_v1": "FINAL_RESPONSE_QUALITY",
+	"rubric_based_tool_use_quality_v1":       "TOOL_USE_QUALITY",
+}
+
+// The defaults of ADK's judges.
+const (
+	adkJudge   = "gemini/gemini-2.5-flash"
+	adkSamples = 5
 )
 
 var (
-	judgedCriteria = []string{
-		"final_response_match_v2", "rubric_based_final_response_quality_v1", "rubric_based_tool_use_quality_v1", "hallucinations_v1",
-		"per_turn_user_simulator_quality_v1", "rubric_based_multi_turn_trajectory_quality_v1",
-	}
-	cloudCriteria = []string{
+	unknownCriteria = []string{"hallucinations_v1", "per_turn_user_simulator_quality_v1", "rubric_based_multi_turn_trajectory_quality_v1"}
+	cloudCriteria   = []string{
 		"safety_v1", "response_evaluation_score", "multi_turn_task_success_v1", "multi_turn_trajectory_quality_v1", "multi_turn_tool_use_quality_v1",
 	}
 )
@@ -345,14 +357,104 @@ func (f *file) criteria(name string) {
 		switch name := p.Key.Value; {
 		case name == trajectory, name == response:
 			f.set.Checks = append(f.set.Checks, r.criterion(name, v))
-		case slices.Contains(judgedCriteria, name):
-			f.set.Checks = append(f.set.Checks, check.Spec{Kind: check.Unsupported, Name: name, Text: "not evaluated: refrain eval cannot ask a judge yet"})
+		case name == finalMatch:
+			s := r.judgedCriterion(name, v, 0.5)
+			s.Kind, s.EachTurn = check.Agrees, false
+			f.set.Checks = append(f.set.Checks, s)
+		case rubricTypes[name] != "":
+			f.addRubrics(r.judgedCriterion(name, v, 0.8))
+		case slices.Contains(unknownCriteria, name):
+			f.set.Checks = append(f.set.Checks, check.Spec{Kind: check.Unsupported, Name: name,
+				Text: "not evaluated: refrain eval does not have this criterion; write a rubric for it"})
 		case slices.Contains(cloudCriteria, name):
 			r.report(p.Key, definition.CodeValue, "%s is computed by a service of Google Cloud, which refrain does not call", name).
 				Hint = "take it out of " + configName + ", and use agents-cli for it"
 		default:
 			r.report(p.Key, definition.CodeField, "there is no criterion %q", name).
-				Hint = hint(name, append([]string{trajectory, response}, judgedCriteria...))
+				Hint = hint(name, slices.Concat([]string{trajectory, response, finalMatch}, slices.Sorted(maps.Keys(rubricTypes)), unknownCriteria))
+		}
+	}
+}
+
+// threshold reads the least value of a criterion: a number, or the field of a map.
+func (r *reader) threshold(name string, n *source.Node, least float64) float64 {
+	if n.Kind == source.Map {
+		n = of(n, "threshold")
+	}
+	if n == nil {
+		return least
+	}
+	if least = max(r.number(n, name, 0, false), always); least > 1 {
+		r.report(n, definition.CodeValue, "the threshold of %s must be at most 1, got %s", name, n.Value)
+	}
+	return least
+}
+
+// judgedCriterion reads a criterion that asks a judge, with its rubrics, if it has any.
+func (r *reader) judgedCriterion(name string, n *source.Node, least float64) check.Spec {
+	s := check.Spec{Kind: check.Rubric, Name: name, Min: r.threshold(name, n, least), Model: adkJudge, Samples: adkSamples, EachTurn: true}
+	options := of(n, "judge_model_options")
+	if m := of(options, "judge_model"); m != nil {
+		if s.Model = r.text(m, "judge_model"); !strings.Contains(s.Model, "/") {
+			s.Model = "gemini/" + s.Model
+		}
+	}
+	if m := of(options, "num_samples"); m != nil {
+		s.Samples = int(r.whole(m, "num_samples", 1, check.MaxSamples))
+	}
+	s.Texts = r.rubrics(of(n, "rubrics"), "")
+	return s
+}
+
+// rubrics reads a list of rubrics: those of a type, or all if the type is empty.
+func (r *reader) rubrics(n *source.Node, kind string) (texts []string) {
+	for _, item := range items(n) {
+		if t := of(item, "type"); kind != "" && (t == nil || t.Value != kind) {
+			continue
+		}
+		content := of(item, "rubric_content")
+		if text := of(content, "text_property"); text != nil {
+			content = text
+		}
+		if content == nil {
+			r.report(item, definition.CodeMissing, "a rubric needs rubric_content with a text_property")
+			continue
+		}
+		texts = append(texts, r.text(content, "text_property"))
+	}
+	return texts
+}
+
+// addRubrics adds a criterion with rubrics to the checks of each case that has rubrics: those of the criterion and those of its own type
+// of the case. The rubrics of an invocation are a check of its turn.
+func (f *file) addRubrics(s check.Spec) {
+	for i := range f.set.Cases {
+		c := &f.set.Cases[i]
+		add := func(to *[]check.Spec, texts []string) {
+			if one := s; len(texts) > 0 {
+				one.Texts = texts
+				*to = append(*to, one)
+			}
+		}
+		kind := rubricTypes[s.Name]
+		add(&c.Checks, slices.Concat(s.Texts, f.rubrics[rubricsOf{kind, i, -1}]))
+		for k := range c.Turns {
+			add(&c.Turns[k].Checks, f.rubrics[rubricsOf{kind, i, k}])
+		}
+	}
+}
+
+// rubricsOf names the rubrics of one type of a case, or of one of its turns. A turn of -1 is the case.
+type rubricsOf struct {
+	kind        string
+	place, turn int
+}
+
+// keepRubrics reads the rubrics of the next case, or of one of its turns, until a criterion needs them.
+func (f *file) keepRubrics(r *reader, n *source.Node, turn int) {
+	for _, kind := range rubricTypes {
+		if texts := r.rubrics(of(n, "rubrics"), kind); texts != nil {
+			f.rubrics[rubricsOf{kind, len(f.set.Cases), turn}] = texts
 		}
 	}
 }
@@ -363,15 +465,7 @@ func (r *reader) criterion(name string, n *source.Node) check.Spec {
 	if name == trajectory {
 		s.Kind, s.Min = check.Calls, 1
 	}
-	threshold := n
-	if n.Kind == source.Map {
-		threshold = of(n, "threshold")
-	}
-	if threshold != nil {
-		if s.Min = max(r.number(threshold, name, 0, false), always); s.Min > 1 {
-			r.report(threshold, definition.CodeValue, "the threshold of %s must be at most 1, got %s", name, threshold.Value)
-		}
-	}
+	s.Min = r.threshold(name, n, s.Min)
 	if name != trajectory || n.Kind != source.Map {
 		return s
 	}

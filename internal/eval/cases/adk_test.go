@@ -3,6 +3,7 @@
 package cases_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -87,10 +88,9 @@ func TestCriteriaOfADK(t *testing.T) {
 	set := read(t, "eval/a.test.json", `[{"query": "q", "reference": "r"}]`, "eval/test_config.json", `{"criteria": {
   "response_match_score": 0.1, "final_response_match_v2": {"threshold": 0.8, "judge_model_options": {"num_samples": 5}},
   "tool_trajectory_avg_score": {"threshold": 0.0, "matchType": "IN_ORDER", "ignore_args": true}}, "custom_metrics": {}}`)
-	set.Checks[1].Text = "" // prose
 	want := []check.Spec{
 		{Kind: check.Rouge1, Name: "response_match_score", Min: 0.1},
-		{Kind: check.Unsupported, Name: "final_response_match_v2"},
+		{Kind: check.Agrees, Name: "final_response_match_v2", Min: 0.8, Model: "gemini/gemini-2.5-flash", Samples: 5},
 		{Kind: check.Calls, Name: "tool_trajectory_avg_score", Min: 1e-12, Order: check.InOrder, IgnoreArgs: true},
 	}
 	if diff := cmp.Diff(want, set.Checks); diff != "" {
@@ -98,6 +98,56 @@ func TestCriteriaOfADK(t *testing.T) {
 	}
 	if c := read(t, "a.test.json", `[{"query": "q"}]`, "test_config.json", `{"criteria": {}}`).Checks; c == nil || len(c) != 0 {
 		t.Errorf("no criteria are %v", c)
+	}
+}
+
+// The rubrics of a criterion, of a case and of an invocation are asked of the turns that they concern, and only those of the type of the
+// criterion.
+func TestRubricsOfADK(t *testing.T) {
+	rubric := func(text, kind string) string {
+		return fmt.Sprintf(`{"rubricId": "r", "rubricContent": {"textProperty": %q}, "type": %q}`, text, kind)
+	}
+	set := read(t, "a.json", `{"eval_cases": [
+  {"eval_id": "a", "conversation": [
+    {"user_content": {"parts": [{"text": "q"}]}},
+    {"user_content": {"parts": [{"text": "q"}]}, "rubrics": [`+rubric("turn", "FINAL_RESPONSE_QUALITY")+`]}],
+   "rubrics": [`+rubric("case", "FINAL_RESPONSE_QUALITY")+`, `+rubric("tools", "TOOL_USE_QUALITY")+`]},
+  {"eval_id": "b", "conversation": [{"user_content": {"parts": [{"text": "q"}]}}]}]}`,
+		"test_config.json", `{"criteria": {
+  "rubric_based_final_response_quality_v1": {"threshold": 0.5, "judge_model_options": {"judge_model": "gemini-x", "num_samples": 1},
+    "rubrics": [{"rubric_id": "c", "rubric_content": {"text_property": "criterion"}}]},
+  "rubric_based_tool_use_quality_v1": {}, "hallucinations_v1": 0.5}}`)
+	spec := func(texts ...string) check.Spec {
+		return check.Spec{Kind: check.Rubric, Name: "rubric_based_final_response_quality_v1", Min: 0.5, Model: "gemini/gemini-x", Samples: 1,
+			EachTurn: true, Texts: texts}
+	}
+	tools := check.Spec{Kind: check.Rubric, Name: "rubric_based_tool_use_quality_v1", Min: 0.8, Model: "gemini/gemini-2.5-flash", Samples: 5,
+		EachTurn: true, Texts: []string{"tools"}}
+	want := []cases.Case{
+		{ID: "a", Turns: []cases.Turn{{Input: "q"}, {Input: "q", Checks: []check.Spec{spec("turn")}}},
+			Checks: []check.Spec{spec("criterion", "case"), tools}},
+		{ID: "b", Turns: []cases.Turn{{Input: "q"}}, Checks: []check.Spec{spec("criterion")}},
+	}
+	if diff := cmp.Diff(want, set.Cases); diff != "" {
+		t.Error(diff)
+	}
+	if len(set.Checks) != 1 || set.Checks[0].Kind != check.Unsupported {
+		t.Errorf("the checks of all cases are %+v", set.Checks)
+	}
+	g, err := set.Grader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, q := range g.Asks(&set.Cases[0], false) {
+		n += len(q.Prompts) * q.Samples
+	}
+	if n != 2*2+2*5+1 {
+		t.Errorf("a run of the first case takes %d votes", n)
+	}
+	set.JudgeBy("openai/other")
+	if g, err = set.Grader(); err != nil || g.Asks(&set.Cases[0], false)[0].Model != "openai/other" {
+		t.Errorf("%v", err)
 	}
 }
 

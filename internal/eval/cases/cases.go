@@ -18,6 +18,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/refrain-dev/refrain/budget"
@@ -61,12 +62,41 @@ type Set struct {
 	Margin float64 `json:"margin,omitzero"`
 	// Budget limits the whole evaluation.
 	Budget budget.Limits `json:"budget,omitzero"`
+	// Judge is who judges, for checks that do not say so themselves.
+	Judge Judge `json:"judge,omitzero"`
 	// Timeout limits each case-run; 0 means the limits of the definition alone.
 	Timeout time.Duration `json:"timeout,omitzero"`
 	// Replace has, by the name of a step, the outcome that stands in for the step. The step does not run.
 	Replace map[string]any `json:"replace,omitempty"`
 	// ADK is the ID of the set in a file of ADK's forms, for its results; empty for other files.
 	ADK string `json:"adk,omitzero"`
+}
+
+// Judge is a model that judges.
+type Judge struct {
+	// Model is its name as provider/name, and Samples how often it votes on a statement; 0 is 3 times, and 4 times on two answers.
+	Model   string `json:"model,omitzero"`
+	Samples int    `json:"samples,omitzero"`
+}
+
+// JudgeBy makes a model the judge of all checks.
+func (s *Set) JudgeBy(model string) {
+	s.Judge.Model = model
+	clear := func(specs []check.Spec) []check.Spec {
+		specs = slices.Clone(specs)
+		for i := range specs {
+			specs[i].Model = ""
+		}
+		return specs
+	}
+	s.Checks, s.Cases = clear(s.Checks), slices.Clone(s.Cases)
+	for i := range s.Cases {
+		c := &s.Cases[i]
+		c.Checks, c.Turns = clear(c.Checks), slices.Clone(c.Turns)
+		for k := range c.Turns {
+			c.Turns[k].Checks = clear(c.Turns[k].Checks)
+		}
+	}
 }
 
 // CheckMargin returns an error unless a margin is a share: at least 0 and below 1. All metrics are shares, or ratios minus 1, so
@@ -93,6 +123,7 @@ func (s *Set) ChecksOf(c *Case) []check.Spec {
 		expected, calls = expected || t.Expected != nil, calls || t.Calls != nil
 		own = append(own[:len(own):len(own)], t.Checks...)
 	}
+	own = slices.DeleteFunc(slices.Clone(own), func(s check.Spec) bool { return s.Kind == check.Pairwise }) // it fails no case
 	var specs []check.Spec
 	for _, d := range own {
 		expected = expected && !d.ReadsExpected()
@@ -110,11 +141,11 @@ func (s *Set) ChecksOf(c *Case) []check.Spec {
 	return append(specs, c.Checks...)
 }
 
-// Hash returns the SHA-256, in hexadecimal, of what decides about the result of a case-run: the cases, the checks, what
-// passes, and what replaces steps. Sets that differ only in how often, in which order or within which limits their cases
+// Hash returns the SHA-256, in hexadecimal, of what decides about the result of a case-run: the cases, the checks and
+// their judge, what passes, and what replaces steps. Sets that differ only in how often, in which order or within which limits their cases
 // run have the same hash.
 func (s *Set) Hash() string {
-	text, err := canonical.AppendJSON(nil, Set{Cases: s.Cases, Checks: s.Checks, Pass: s.Pass, Replace: s.Replace})
+	text, err := canonical.AppendJSON(nil, Set{Cases: s.Cases, Checks: s.Checks, Pass: s.Pass, Judge: s.Judge, Replace: s.Replace})
 	if err != nil {
 		panic("cases: a set that is no JSON: " + err.Error()) // values come from files or from JSON
 	}

@@ -25,7 +25,7 @@ var kinds = func() (all []string) {
 }()
 
 // alone are the kinds that need no value.
-var alone = []check.Kind{check.Rouge1, check.Calls, check.Completed, check.Equals, check.Contains}
+var alone = []check.Kind{check.Rouge1, check.Calls, check.Completed, check.Equals, check.Contains, check.Agrees, check.Pairwise}
 
 // checks reads a list of checks. The result is never nil.
 func (r *reader) checks(n *source.Node, what string) []check.Spec {
@@ -101,6 +101,9 @@ func (r *reader) checkFields(n *source.Node, s *check.Spec, at map[string]*sourc
 			{"ignore", func(n *source.Node) { s.Ignore = r.texts(n, "ignore") }},
 		}...)
 	}
+	if s.Judged() {
+		of = append(of, r.judgeFields(&s.Model, &s.Samples)...)
+	}
 	given := r.read(n, "the check "+string(s.Kind), of)
 	maps.Copy(at, given)
 	if v := given[string(s.Kind)]; v != nil && source.IsNull(v) && !slices.Contains(alone, s.Kind) {
@@ -112,8 +115,8 @@ func (r *reader) checkFields(n *source.Node, s *check.Spec, at map[string]*sourc
 // unknownCheck returns the hint for a name that no check has.
 func unknownCheck(name string) string {
 	switch name {
-	case "judge", "rubric", "question", "llm-rubric":
-		return "this version of refrain cannot ask a judge"
+	case "judge", "question", "llm-rubric":
+		return "write rubric, with statements that are true of a good answer"
 	case "regex", "regexp":
 		return "write matches"
 	case "icontains":
@@ -137,7 +140,7 @@ func (r *reader) least(n *source.Node, what string) float64 {
 func (r *reader) checkValue(n *source.Node, s *check.Spec) {
 	kind := string(s.Kind)
 	switch s.Kind {
-	case check.Equals, check.Contains, check.Matches:
+	case check.Equals, check.Contains, check.Matches, check.Rubric:
 		s.Texts = r.texts(n, kind)
 	case check.Schema:
 		s.Schema = r.value(n, kind)
@@ -173,8 +176,26 @@ func (r *reader) checkValue(n *source.Node, s *check.Spec) {
 			{"calls", whole("calls", &l.Calls)},
 			{"iterations", whole("iterations", &l.Iterations)},
 		})
-	case check.Completed:
+	case check.Completed, check.Agrees:
 		r.on(n, kind)
+	case check.Pairwise:
+		if n.ShortTag() == "!!bool" {
+			r.on(n, kind)
+		} else {
+			s.Texts = []string{r.text(n, kind)}
+		}
+	}
+}
+
+// judgeFields are the fields that say who judges.
+func (r *reader) judgeFields(model *string, samples *int) fields {
+	return fields{
+		{"model", func(n *source.Node) {
+			if *model = r.text(n, "model"); !strings.Contains(*model, "/") {
+				r.report(n, definition.CodeValue, "the model of a judge is a provider and a name, got %q", *model).Hint = "write openai/gpt-5-mini"
+			}
+		}},
+		{"samples", func(n *source.Node) { *samples = int(r.whole(n, "samples", 1, check.MaxSamples)) }},
 	}
 }
 

@@ -3,6 +3,7 @@
 package cases
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -28,6 +29,9 @@ func (s *Set) Grader() (*Grader, error) {
 	for i := range s.Cases {
 		c := &s.Cases[i]
 		add := func(spec check.Spec, turn int) error {
+			if spec.Judged() {
+				spec.Model, spec.Samples = cmp.Or(spec.Model, s.Judge.Model), cmp.Or(spec.Samples, s.Judge.Samples)
+			}
 			compiled, err := check.Compile(spec)
 			if err != nil {
 				return fmt.Errorf("check %q of case %q: %w", spec.Label(), c.ID, err)
@@ -66,10 +70,29 @@ func unique(checks []scoped) {
 	}
 }
 
-// Grade runs the checks of the subject's case. It fails only if ctx ends, with its cause.
+// Asks returns the questions that the checks of a case ask a judge: about each run, or, if pairs is set, about each pair of runs of
+// two versions. Their messages are empty.
+func (g *Grader) Asks(c *check.Case, pairs bool) (all []*check.Question) {
+	for _, k := range g.of[c.ID] {
+		of := c
+		if k.turn >= 0 {
+			of = &(&check.Subject{Case: *c}).Turn(k.turn).Case
+		}
+		if spec := k.Spec(); (spec.Kind == check.Pairwise) == pairs {
+			all = append(all, spec.Asks(of)...)
+		}
+	}
+	return all
+}
+
+// Grade runs the checks of the subject's case: those that compare it with a rival if it has one, and else the others. It fails only
+// if ctx ends, with its cause.
 func (g *Grader) Grade(ctx context.Context, s *check.Subject) (check.Grade, error) {
 	var results []check.Result
 	for _, c := range g.of[s.Case.ID] {
+		if (c.Spec().Kind == check.Pairwise) != (s.Rival != nil) {
+			continue
+		}
 		of := s
 		if c.turn >= 0 {
 			of = s.Turn(c.turn)

@@ -44,7 +44,7 @@ func Open(name string) (*Set, error) {
 // ending of the name decides between CSV (.csv), JSON Lines (.jsonl) and YAML or JSON. The error is
 // [definition.Problems], in the order of the file, and names files below the folder dir.
 func Read(fsys fs.FS, name, dir string) (*Set, error) {
-	f := &file{fsys: fsys, dir: dir, at: make(map[string]place), references: make(map[*string]reference),
+	f := &file{fsys: fsys, dir: dir, at: make(map[string]place), references: make(map[*string]reference), rubrics: make(map[rubricsOf][]string),
 		set: &Set{Repeat: DefaultRepeat, Parallel: DefaultParallel, Seed: DefaultSeed, Decide: check.Measures[0]}}
 	f.set.Name = strings.TrimSuffix(path.Base(name), path.Ext(name))
 	for _, ending := range []string{".test", ".evalset"} {
@@ -77,7 +77,8 @@ type file struct {
 	problems   definition.Problems
 	at         map[string]place // of the cases, by their IDs
 	references map[*string]reference
-	decide     func() // checks the field "decide" when all checks are known; nil if it is left out
+	rubrics    map[rubricsOf][]string // of ADK's cases
+	decide     func()                 // checks the field "decide" when all checks are known; nil if it is left out
 }
 
 // place is where a case stands.
@@ -150,6 +151,14 @@ func (f *file) root(r *reader, n *source.Node) {
 				{"tokens", func(n *source.Node) { s.Budget.Tokens = r.whole(n, "budget.tokens", 1, math.MaxInt64) }},
 				{"cost", func(n *source.Node) { s.Budget.Cost = new(r.number(n, "budget.cost", 0, false)) }},
 			})
+		}},
+		{"judge", func(n *source.Node) {
+			of := r.judgeFields(&s.Judge.Model, &s.Judge.Samples)
+			if n.Kind == source.Scalar {
+				of[0].read(n)
+				return
+			}
+			r.read(n, "judge", of)
 		}},
 		{"timeout", func(n *source.Node) { s.Timeout = r.duration(n, "timeout") }},
 		{"replace", func(n *source.Node) { s.Replace = r.object(n, "replace") }},

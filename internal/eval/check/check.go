@@ -80,6 +80,9 @@ type Subject struct {
 	Time time.Duration
 	// Errors are the messages of steps and tools that failed, in the order of the log.
 	Errors []string
+	// Ask asks a judge; nil if there is none. Rival is what the other version has left, for checks that compare; else nil.
+	Ask   Ask
+	Rival *Subject
 	// Events returns the events of all turns as JSON values, for expressions that read them; nil stands for none.
 	Events func() []any
 }
@@ -103,6 +106,9 @@ func (s *Subject) Turn(i int) *Subject {
 	if i < len(s.Turns) {
 		one.Turns = s.Turns[i : i+1]
 	}
+	if s.Rival != nil {
+		one.Rival = s.Rival.Turn(i)
+	}
 	return &one
 }
 
@@ -122,6 +128,9 @@ type Result struct {
 	Informational bool `json:"informational,omitzero"`
 	// Weight is the weight of the value in a score; 0 means 1.
 	Weight float64 `json:"weight,omitzero"`
+	// Votes is the number of votes of judges, and Split whether votes on one statement differ.
+	Votes int  `json:"votes,omitzero"`
+	Split bool `json:"split,omitzero"`
 	// Turns are the values of the turns, in the sense of Value, for a check that compares each turn with its reference. A turn without a
 	// reference has nil.
 	Turns []*float64 `json:"turns,omitzero"`

@@ -35,6 +35,8 @@ type finding struct {
 	reason string
 	turns  []*float64 // by turn, if the check compares each with its reference
 	none   bool       // not evaluated
+	votes  int        // of judges
+	split  bool       // votes on one statement differ
 	broken bool       // failed, whatever the value and "not" are
 }
 
@@ -42,7 +44,7 @@ type finding struct {
 var Measures = []string{"passed", "score", "cost", "seconds"}
 
 // Kinds lists the kinds of checks that a file can name.
-var Kinds = []Kind{Equals, Contains, Matches, Schema, Rouge1, Expr, Calls, Stop, Max, Completed}
+var Kinds = []Kind{Equals, Contains, Matches, Schema, Rouge1, Expr, Calls, Stop, Max, Completed, Rubric, Agrees, Pairwise}
 
 // Orders lists the orders of calls.
 var Orders = []Order{Exact, InOrder, AnyOrder}
@@ -94,6 +96,16 @@ func Compile(spec Spec) (*Check, error) {
 		c.find, wrong = spec.max()
 	case Completed:
 		c.find = checkCompleted
+	case Rubric:
+		if i := slices.IndexFunc(spec.Texts, func(text string) bool { return trim(text) == "" }); i >= 0 || len(spec.Texts) == 0 {
+			wrong = &Error{Field: fmt.Sprintf("rubric[%d]", max(i, 0)), Message: "rubric needs statements that are true of a good answer",
+				Hint: "write rubric: [The answer names the price.]"}
+		}
+		c.find = spec.rubric()
+	case Agrees:
+		c.find = spec.agrees()
+	case Pairwise:
+		c.find = spec.pairwise()
 	case Unsupported:
 		c.find = func(context.Context, *Subject) finding { return finding{none: true, reason: spec.Text} }
 	default:
@@ -133,6 +145,11 @@ func (s Spec) common() *Error {
 	case s.Of != "" && slices.Contains([]Kind{Calls, Stop, Max, Completed}, s.Kind):
 		return &Error{Field: "of", Message: fmt.Sprintf("%s does not read the answer, so no value of the state can take its place", s.Kind),
 			Hint: "leave of out, or write expr for what the state has"}
+	case s.Samples < 0 || s.Samples > MaxSamples:
+		return &Error{Field: "samples", Message: fmt.Sprintf("samples must be from 1 to %d, got %d", MaxSamples, s.Samples)}
+	case s.Kind == Pairwise && (s.Not || s.Min != 0):
+		return &Error{Field: "pairwise", Message: "pairwise passes or fails no case, so that min and not have no meaning",
+			Hint: "leave them out, and write decide: pairwise"}
 	case slices.Contains(Measures, s.Name):
 		return &Error{Field: "name", Message: fmt.Sprintf("a check cannot have the name %q, which versions are compared by", s.Name)}
 	}
@@ -145,9 +162,9 @@ func (c *Check) Spec() Spec { return c.spec }
 // Run runs the check. A check that cannot be evaluated for want of a reference has neither a value nor a verdict; one
 // that fails to run, such as an expression that reads a missing key, has failed.
 func (c *Check) Run(ctx context.Context, s *Subject) Result {
-	r := Result{Name: c.spec.Label(), Min: c.spec.least(), Informational: c.spec.Informational, Weight: c.spec.Weight}
+	r := Result{Name: c.spec.Label(), Min: c.spec.least(), Informational: c.spec.Informational || c.spec.Kind == Pairwise, Weight: c.spec.Weight}
 	f := c.find(ctx, s)
-	r.Reason, r.Turns = f.reason, f.turns
+	r.Reason, r.Turns, r.Votes, r.Split = f.reason, f.turns, f.votes, f.split
 	if f.none {
 		return r
 	}

@@ -36,6 +36,14 @@ const (
 	Max Kind = "max"
 	// Completed is 1 if all turns of the case have ended, and no loop stopped because of an error.
 	Completed Kind = "completed"
+	// Rubric is the share of Texts, which are statements, that a judge finds true of the answer. Statements on which no vote has an
+	// opinion do not count.
+	Rubric Kind = "rubric"
+	// Agrees is 1 if a judge finds that the answer agrees with the expected text.
+	Agrees Kind = "agrees"
+	// Pairwise compares the answers of two versions by Texts[0], or else by how much they help. It is the share of the votes for the
+	// answer. It never passes or fails a case, and is evaluated only where two versions run.
+	Pairwise Kind = "pairwise"
 	// Unsupported is a check that this program cannot run. It is never evaluated, and Text says why.
 	Unsupported Kind = "unsupported"
 )
@@ -65,7 +73,7 @@ type Limits struct {
 // Spec describes a check, as a file does. Fields of other kinds than its own are empty.
 type Spec struct {
 	Kind Kind `json:"kind"`
-	// Texts is for Equals, Contains and Matches. If it is empty, Equals and Contains compare each turn with its expected
+	// Texts is for Equals, Contains, Matches and the kinds that ask a judge. If it is empty, Equals and Contains compare each turn with its expected
 	// text.
 	Texts []string `json:"texts,omitempty"`
 	// Schema is a JSON Schema: an object, or true or false.
@@ -78,6 +86,11 @@ type Spec struct {
 	Ignore     []string `json:"ignore,omitempty"`
 	Reasons    []string `json:"reasons,omitempty"`
 	Max        *Limits  `json:"max,omitzero"`
+	// Model is the judge as provider/name, and Samples how often it votes on each statement: 3 times if it is 0, for Pairwise 4
+	// times. With EachTurn a Rubric is about the answers of all turns.
+	Model    string `json:"model,omitzero"`
+	Samples  int    `json:"samples,omitzero"`
+	EachTurn bool   `json:"each_turn,omitzero"`
 	// Text is the reason of a check of the kind Unsupported.
 	Text string `json:"text,omitzero"`
 
@@ -150,5 +163,5 @@ func (s Spec) Misreads(expected string) string {
 
 // ReadsExpected reports whether the check compares the answer with the expected text of a turn.
 func (s Spec) ReadsExpected() bool {
-	return s.Kind == Rouge1 || len(s.Texts) == 0 && (s.Kind == Equals || s.Kind == Contains)
+	return s.Kind == Rouge1 || s.Kind == Agrees || len(s.Texts) == 0 && (s.Kind == Equals || s.Kind == Contains)
 }

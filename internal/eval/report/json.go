@@ -51,6 +51,7 @@ type (
 		Passed        estimate `json:"passed"`
 		Decided       estimate `json:"decided"`
 		Cost          *float64 `json:"cost"`
+		Judges        *float64 `json:"judges"`  // cost
 		Seconds       float64  `json:"seconds"` // of all runs
 		Tokens        int64    `json:"tokens"`
 	}
@@ -92,6 +93,7 @@ type (
 		Passed  *bool       `json:"passed"`
 		Score   *float64    `json:"score"`
 		Cost    *float64    `json:"cost"`
+		Judges  *float64    `json:"judges,omitempty"`
 		Seconds float64     `json:"seconds"`
 		Tokens  int64       `json:"tokens"`
 		Answer  string      `json:"answer"`
@@ -148,7 +150,7 @@ func versionOf(side *Side, t *Total) version {
 		Name: side.Name, Definition: side.Definition,
 		Always: t.Always, Sometimes: t.Sometimes, Never: t.Never, Error: t.Error, NotEvaluated: t.Unknown,
 		Runs: t.Runs, Errors: t.Errors, Judged: t.Votes, Split: t.Split, Deterministic: t.Deterministic,
-		Passed: of(t.Passed), Decided: of(t.Decided), Cost: t.Cost, Seconds: t.Seconds, Tokens: t.Tokens,
+		Passed: of(t.Passed), Decided: of(t.Decided), Cost: t.Cost, Judges: optional(t.Judges), Seconds: t.Seconds, Tokens: t.Tokens,
 	}
 }
 
@@ -205,7 +207,7 @@ func (s *Summary) outcome(c *Case) *outcome {
 	for i := range c.Runs {
 		r := &c.Runs[i]
 		run := runJSON{
-			ID: r.ID, Passed: r.Passed, Score: optional(r.Score), Cost: optional(r.Cost), Seconds: r.Seconds, Tokens: r.Tokens, Answer: r.Answer,
+			ID: r.ID, Passed: r.Passed, Score: optional(r.Score), Cost: optional(r.Cost), Judges: optional(r.Judges), Seconds: r.Seconds, Tokens: r.Tokens, Answer: r.Answer,
 			Checks: []checkJSON{},
 		}
 		if r.Error != "" {

@@ -62,6 +62,7 @@ type Run struct {
 	Score   *float64 // nil if it has none
 	Checks  []Check
 	Cost    *float64 // nil if a price is unknown
+	Judges  *float64 // cost of the judges of its checks, which is no part of Cost; nil if none was asked, or a price is unknown
 	Seconds float64
 	Tokens  int64
 	Answer  string

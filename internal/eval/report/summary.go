@@ -56,6 +56,7 @@ type Total struct {
 	Passed                   stats.Estimate
 	Decided                  stats.Estimate // of the metric that decides
 	Cost                     *float64       // of all runs; nil if one is unknown
+	Judges                   *float64       // cost of judges; nil if none was asked
 	Seconds                  float64
 	Tokens                   int64
 }
@@ -189,6 +190,12 @@ func (t *Total) add(run *Run) {
 		t.Cost = nil
 	} else if t.Cost != nil {
 		*t.Cost += *run.Cost
+	}
+	if run.Judges != nil {
+		if t.Judges == nil {
+			t.Judges = new(0.0)
+		}
+		*t.Judges += *run.Judges
 	}
 	for i := range run.Checks {
 		if run.Checks[i].Votes > 0 {

@@ -94,9 +94,17 @@ func (s *Summary) title() string {
 		text += ", " + brief.Clock(s.Time)
 	}
 	text += costOf(", cost ", s.NewTotal.Cost)
+	judges := 0.0
+	if s.NewTotal.Judges != nil {
+		judges = *s.NewTotal.Judges
+	}
 	if s.OldTotal != nil {
 		text += costOf(", old ", s.OldTotal.Cost)
+		if s.OldTotal.Judges != nil {
+			judges += *s.OldTotal.Judges
+		}
 	}
+	text += costOf(", judges ", &judges)
 	return text
 }
 
