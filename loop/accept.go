@@ -17,18 +17,18 @@ const (
 	RollbackOnWorse Regression = "rollback"  // the iteration is rejected and its changes of state are undone
 )
 
-// value reads the score of the iteration that has just ended and adds it to the tally.
-func (p *Plan) value(t *Tally, o *incoming) {
+// scoreIteration reads the score of the iteration that has just ended and adds it to the tally.
+func (p *Plan) scoreIteration(t *Tally, o *addedOutcome) {
 	got, ok := p.measure(t, o)
 	if !ok {
 		t.Ended.Unscored = t.ScoreNote
 		return
 	}
-	p.take(t, got)
+	p.setScore(t, got)
 }
 
-// take stores a reading as the score of the iteration that has just ended.
-func (p *Plan) take(t *Tally, got reading) {
+// setScore stores a reading as the score of the iteration that has just ended.
+func (p *Plan) setScore(t *Tally, got reading) {
 	s, rec := p.Score, &t.Ended
 	t.Score, rec.Score = new(got.score), new(got.score)
 	rec.Dimensions, t.Dimensions = got.dims, got.dims
@@ -42,11 +42,11 @@ func (p *Plan) take(t *Tally, got reading) {
 	if t.Accepted != nil {
 		prev := *t.Accepted
 		rec.Delta = new(s.gain(prev, got.score))
-		if percent := tidy(*rec.Delta / math.Abs(prev) * 100); isFinite(percent) {
+		if percent := roundDecimals(*rec.Delta / math.Abs(prev) * 100); isFinite(percent) {
 			rec.Percent = new(percent)
 		}
 		if t.IterationFailures == 0 {
-			s.flat(t, rec)
+			s.countFlat(t, rec)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func (p *Plan) take(t *Tally, got reading) {
 // loop does not undo its changes of state. The quality gate applies in any case.
 func (p *Plan) accept(t *Tally, scored bool) {
 	s, rec := p.Score, &t.Ended
-	rolls, ground := p.OnRegression == RollbackOnWorse, p.ground(t)
+	rolls, ground := p.OnRegression == RollbackOnWorse, p.rollbackTarget(t)
 	switch {
 	case p.QualityGate != nil && t.Score == nil:
 		p.reject(t, fmt.Sprintf("it has no score, and the quality gate is %s", num(*p.QualityGate)))
@@ -79,11 +79,11 @@ func (p *Plan) accept(t *Tally, scored bool) {
 		return
 	}
 	t.Accepted = new(*t.Score)
-	top, first := p.rank(t, t.top())
+	top, first := p.updateBest(t, t.bestVersion())
 	t.Best, t.BestIteration, t.BestCount, rec.Best = top.Score, top.Iteration, top.Count, first
-	p.challenge(t, first)
-	if p.afresh(t) {
-		t.Own, _ = p.rank(t, t.Own)
+	p.updateRival(t, first)
+	if p.isFreshLeg(t) {
+		t.Own, _ = p.updateBest(t, t.Own)
 	}
 }
 
@@ -100,8 +100,8 @@ func (p *Plan) handsBack(t *Tally) bool {
 	return false
 }
 
-// meet stores the best of the consecutive iterations after which StopWhen held.
-func (p *Plan) meet(t *Tally) {
+// noteMet stores the best of the consecutive iterations after which StopWhen held.
+func (p *Plan) noteMet(t *Tally) {
 	if len(t.Truths) == 0 || t.Truths[0].Run == 0 {
 		t.Met, t.MetScore = 0, nil
 		return
@@ -121,7 +121,7 @@ func (p *Plan) meet(t *Tally) {
 // measure returns the score of the iteration: the agent's own score if it left the loop with one, otherwise the mean of
 // the judge's samples, otherwise the score that the plan reads from the state, if a step of this iteration wrote it. If
 // there is no score, ok is false and t.ScoreNote says why.
-func (p *Plan) measure(t *Tally, o *incoming) (got reading, ok bool) {
+func (p *Plan) measure(t *Tally, o *addedOutcome) (got reading, ok bool) {
 	j := &t.Judge
 	own := o.Exit != nil && o.Exit.Score != nil && t.Exit != nil && !p.compares()
 	if p.Score.Judge == nil || own {
@@ -132,7 +132,7 @@ func (p *Plan) measure(t *Tally, o *incoming) (got reading, ok bool) {
 			got, err = p.Score.read(t, o)
 		}
 		if err != nil {
-			t.ScoreNote = clip(err.Error())
+			t.ScoreNote = truncate(err.Error())
 			return reading{}, false
 		}
 		return got, true
@@ -140,7 +140,7 @@ func (p *Plan) measure(t *Tally, o *incoming) (got reading, ok bool) {
 	n := len(j.Samples)
 	switch {
 	case j.Runs == 0:
-		t.ScoreNote = fmt.Sprintf("the judge %s has not judged this iteration", clip(p.Score.Judge.Step))
+		t.ScoreNote = fmt.Sprintf("the judge %s has not judged this iteration", truncate(p.Score.Judge.Step))
 		return reading{}, false
 	case n == 0:
 		return reading{}, false // ScoreNote says why
@@ -160,14 +160,14 @@ func (p *Plan) reject(t *Tally, why string) {
 // gain returns the improvement from one score to another; a positive gain is better.
 func (s *Score) gain(from, to float64) float64 {
 	if s.LowerIsBetter {
-		return tidy(from - to)
+		return roundDecimals(from - to)
 	}
-	return tidy(to - from)
+	return roundDecimals(to - from)
 }
 
-// flat updates t.Flat, the number of consecutive iterations whose improvement was below a threshold or within the
+// countFlat updates t.Flat, the number of consecutive iterations whose improvement was below a threshold or within the
 // judge's noise.
-func (s *Score) flat(t *Tally, rec *IterationRecord) {
+func (s *Score) countFlat(t *Tally, rec *IterationRecord) {
 	percent, is := 0.0, *rec.Delta <= 0 // a percentage of a previous score of zero does not exist
 	if rec.Percent != nil {
 		percent, is = *rec.Percent, true

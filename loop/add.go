@@ -16,7 +16,7 @@ import (
 // reason to stop, an outcome changes only usage and time, unless it is that of the finalizer or
 // of a rollback.
 func (p *Plan) Add(t *Tally, o Outcome) {
-	in := incoming{&o}
+	in := addedOutcome{&o}
 	stopped, leg := p.reason(t) != "", p.legDue(t)
 	p.add(t, &in, stopped, leg)
 	if p.OnRegression == RollbackOnWorse && !stopped && t.Ended.Number == 0 && t.Iteration > 0 {
@@ -28,7 +28,7 @@ func (p *Plan) Add(t *Tally, o Outcome) {
 	}
 }
 
-func (p *Plan) add(t *Tally, o *incoming, stopped, leg bool) {
+func (p *Plan) add(t *Tally, o *addedOutcome, stopped, leg bool) {
 	took := t.count(o, stopped)
 	t.Fresh = false
 	if t.RollbackDue && (o.RolledBack || o.Canceled != "" || o.Failure != nil) {
@@ -57,18 +57,18 @@ func (p *Plan) add(t *Tally, o *incoming, stopped, leg bool) {
 		p.begin(t, o, took)
 	}
 	if o.Canceled != "" {
-		t.Canceled = clip(o.Canceled)
-		p.lookOnce(t, o)
+		t.Canceled = truncate(o.Canceled)
+		p.evaluateOnce(t, o)
 		return
 	}
-	p.remember(t, o)
-	if p.pending(t, o) {
+	p.recordStep(t, o)
+	if p.repeatsStep(t, o) {
 		return
 	}
 	if p.Score != nil && !t.ScoreWritten {
 		t.ScoreWritten = p.Score.writtenBy(o.Wrote)
 	}
-	p.notice(t, o)
+	p.noteWritten(t, o)
 	t.Attempt = 0
 	t.Steps++
 	t.Place = p.placeAfter(t, o.Step)
@@ -77,40 +77,40 @@ func (p *Plan) add(t *Tally, o *incoming, stopped, leg bool) {
 		if t.Fatal == nil {
 			p.exit(t, o) // the exit cannot be the stop reason now, but the record says which agent asked
 		}
-		p.lookOnce(t, o)
+		p.evaluateOnce(t, o)
 		return
 	}
 	if o.ExitWords && o.Exit == nil {
 		t.ExitWords = p.nameOf(o.Step)
 	}
-	p.print(t, o)
-	t.After = p.after(o.Step, false)
+	p.addToFingerprints(t, o)
+	t.After = p.delayAfter(o.Step, false)
 	p.exit(t, o)
 	complete := t.Place >= p.length() && !skip
 	switch {
 	case complete || t.Exit != nil:
 		p.end(t, o, complete, true)
-	case skip || p.cut(t, o):
+	case skip || p.iterationTimedOut(t, o):
 		p.end(t, o, false, false)
 	case p.StopWhen != nil && p.StopCheck == EachStep:
-		p.look(t, o, false)
+		p.evaluate(t, o, false)
 	}
 }
 
-// pending reports whether the same step is due once more, because it has failed and may be retried, or because it is a
+// repeatsStep reports whether the same step is due once more, because it has failed and may be retried, or because it is a
 // judge that must give more samples.
-func (p *Plan) pending(t *Tally, o *incoming) bool {
+func (p *Plan) repeatsStep(t *Tally, o *addedOutcome) bool {
 	t.RetryAfter = 0
 	if o.Failure != nil {
-		if f := p.asksTooMuch(o.Step, t.Attempt+1, o.Failure); f != nil {
-			o.fails(f)
+		if f := p.retryDelayTooLong(o.Step, t.Attempt+1, o.Failure); f != nil {
+			o.setFailure(f)
 			return false
 		}
-		if !p.again(o.Step, t.Attempt+1, o.Failure) {
+		if !p.mayRetry(o.Step, t.Attempt+1, o.Failure) {
 			return false
 		}
-		if p.iterationLate(t) {
-			o.fails(&Failure{Kind: IterationTimeout, Message: "no time to try again: " + o.Failure.Message})
+		if p.iterationIsOutOfTime(t) {
+			o.setFailure(&Failure{Kind: IterationTimeout, Message: "no time to try again: " + o.Failure.Message})
 			return false
 		}
 		t.Attempt++
@@ -125,16 +125,16 @@ func (p *Plan) pending(t *Tally, o *incoming) bool {
 		p.sample(t, o)
 		return false
 	}
-	if !p.sample(t, o) || p.iterationLate(t) {
+	if !p.sample(t, o) || p.iterationIsOutOfTime(t) {
 		return false
 	}
 	t.Attempt = 0
 	return true
 }
 
-// cut reports whether the iteration has run out of time between two steps, and records the timeout.
-func (p *Plan) cut(t *Tally, o *incoming) bool {
-	if !p.iterationLate(t) {
+// iterationTimedOut reports whether the iteration has run out of time between two steps, and records the timeout.
+func (p *Plan) iterationTimedOut(t *Tally, o *addedOutcome) bool {
+	if !p.iterationIsOutOfTime(t) {
 		return false
 	}
 	t.Timeouts++
@@ -148,16 +148,16 @@ func (p *Plan) cut(t *Tally, o *incoming) bool {
 
 // rolledBack adds the outcome of a rollback. A rollback that fails ends the loop; it is still due if the loop is
 // reopened.
-func (p *Plan) rolledBack(t *Tally, o *incoming) {
+func (p *Plan) rolledBack(t *Tally, o *addedOutcome) {
 	switch {
 	case o.Canceled != "":
-		t.Canceled = clip(o.Canceled)
+		t.Canceled = truncate(o.Canceled)
 	case o.Failure != nil:
-		t.Fatal = &StepFailure{Failure: Failure{Kind: o.Failure.Kind, Message: clip("roll back: " + o.Failure.Message)}}
+		t.Fatal = &StepFailure{Failure: Failure{Kind: o.Failure.Kind, Message: truncate("roll back: " + o.Failure.Message)}}
 	default:
 		t.RollbackDue = false
 		t.Rollbacks++
-		t.Accepted, t.Rival.Ahead = p.ground(t).Score, t.Rival.BestAhead
+		t.Accepted, t.Rival.Ahead = p.rollbackTarget(t).Score, t.Rival.BestAhead
 		t.Undone = t.Ended.Number == 0
 		p.rejudge(t)
 	}
@@ -165,10 +165,10 @@ func (p *Plan) rolledBack(t *Tally, o *incoming) {
 
 // begin opens the next iteration if the previous one has ended. It does not count the delays around iterations as time
 // of an iteration.
-func (p *Plan) begin(t *Tally, o *incoming, took time.Duration) {
-	around := plus(t.After, time.Duration(p.DelayBefore))
+func (p *Plan) begin(t *Tally, o *addedOutcome, took time.Duration) {
+	around := addDelays(t.After, time.Duration(p.DelayBefore))
 	t.After = 0
-	if p.between(t) {
+	if p.isBetweenIterations(t) {
 		t.Iteration++
 		t.Place, t.IterationFailures, t.Attempt = 0, 0, 0
 		t.IterationActive = 0
@@ -191,9 +191,9 @@ func (p *Plan) begin(t *Tally, o *incoming, took time.Duration) {
 	t.FinalUsage, t.FinalActive = Usage{}, 0
 }
 
-// between reports whether no iteration is open. A resumed run may have a shorter plan than before; an open iteration
+// isBetweenIterations reports whether no iteration is open. A resumed run may have a shorter plan than before; an open iteration
 // that has already done all places of the new plan also counts as closed.
-func (p *Plan) between(t *Tally) bool {
+func (p *Plan) isBetweenIterations(t *Tally) bool {
 	return t.Iteration == 0 || t.Ended.Number != 0 || t.Place >= p.length()
 }
 
@@ -209,7 +209,7 @@ func (p *Plan) placeAfter(t *Tally, step int) int {
 
 // count adds the time and the usage of an outcome to the tally and returns the time. after says that the loop already
 // has its reason to stop; count then also adds them to FinalActive and FinalUsage, which no limit counts.
-func (t *Tally) count(o *incoming, after bool) (took time.Duration) {
+func (t *Tally) count(o *addedOutcome, after bool) (took time.Duration) {
 	took = o.active()
 	if t.Started.IsZero() && !o.Started.IsZero() {
 		t.Started = o.Started
@@ -253,7 +253,7 @@ func (u *Usage) add(v *Usage) {
 }
 
 // fail counts a failure and applies the error policy. skip reports whether the rest of the iteration is skipped.
-func (p *Plan) fail(t *Tally, o *incoming) (skip bool) {
+func (p *Plan) fail(t *Tally, o *addedOutcome) (skip bool) {
 	if o.Failure == nil {
 		t.FailuresRunning = 0
 		t.Worked++
@@ -261,10 +261,10 @@ func (p *Plan) fail(t *Tally, o *incoming) (skip bool) {
 	}
 	switch o.Failure.Kind {
 	case TotalTimeout:
-		t.TimedOut, t.Bounds = cmp.Or(clip(o.Failure.Message), "out of time"), p.bounds()
+		t.TimedOut, t.Bounds = cmp.Or(truncate(o.Failure.Message), "out of time"), p.bounds()
 		return false
 	case BudgetSpent:
-		t.Spent, t.Bounds = cmp.Or(clip(o.Failure.Message), "a call did not fit"), p.bounds()
+		t.Spent, t.Bounds = cmp.Or(truncate(o.Failure.Message), "a call did not fit"), p.bounds()
 		return false
 	case Timeout, IterationTimeout:
 		t.Timeouts++
@@ -275,7 +275,7 @@ func (p *Plan) fail(t *Tally, o *incoming) (skip bool) {
 	policy := p.policy(o.Step, o.Failure.Kind)
 	tooMany := p.MaxConsecutiveFailures > 0 && t.FailuresRunning >= p.MaxConsecutiveFailures
 	t.LastFailure = &StepFailure{Step: p.nameOf(o.Step), Failure: Failure{Kind: o.Failure.Kind,
-		Message: clip(o.Failure.Message)}}
+		Message: truncate(o.Failure.Message)}}
 	if policy != SkipStep && policy != NextIteration || tooMany {
 		fatal := *t.LastFailure
 		if tooMany {
@@ -287,13 +287,13 @@ func (p *Plan) fail(t *Tally, o *incoming) (skip bool) {
 }
 
 // exit accepts a request to leave the loop, or refuses it if the agent may not leave.
-func (p *Plan) exit(t *Tally, o *incoming) {
+func (p *Plan) exit(t *Tally, o *addedOutcome) {
 	if o.Exit == nil {
 		return
 	}
 	e := *o.Exit
 	e.By = p.asker(o)
-	e.Reason, e.Scope, e.Status = clip(e.Reason), clip(e.Scope), clip(e.Status)
+	e.Reason, e.Scope, e.Status = truncate(e.Reason), truncate(e.Scope), truncate(e.Status)
 	if e.Score != nil && !isFinite(*e.Score) {
 		e.Score = nil // JSON has no such number
 	}
@@ -307,7 +307,7 @@ func (p *Plan) exit(t *Tally, o *incoming) {
 }
 
 // asker returns the name of the agent that asks to leave.
-func (p *Plan) asker(o *incoming) string {
+func (p *Plan) asker(o *addedOutcome) string {
 	if o.Exit.By != "" {
 		return o.Exit.By
 	}
@@ -315,7 +315,7 @@ func (p *Plan) asker(o *incoming) string {
 }
 
 // end closes the iteration. It scores the iteration only if scored is true; scored is false if a failure cut it short.
-func (p *Plan) end(t *Tally, o *incoming, complete, scored bool) {
+func (p *Plan) end(t *Tally, o *addedOutcome, complete, scored bool) {
 	t.Ended = IterationRecord{Number: t.Iteration, Leg: t.Leg, Complete: complete, Failures: t.IterationFailures,
 		StateSize: o.StateSize}
 	t.Fresh = true
@@ -325,7 +325,7 @@ func (p *Plan) end(t *Tally, o *incoming, complete, scored bool) {
 	if t.ExitWords != "" {
 		t.Ended.warn(t.ExitWords + " wrote exit_loop() in words and did not call the tool, so the loop did not end")
 	}
-	t.After = p.after(o.Step, true)
+	t.After = p.delayAfter(o.Step, true)
 	if complete {
 		t.Complete++
 		t.LastComplete = t.Iteration
@@ -341,27 +341,27 @@ func (p *Plan) end(t *Tally, o *incoming, complete, scored bool) {
 	case waits: // the iteration continues after the answer, so the loop neither scores nor undoes it now
 		t.ScoreNote = "not read: a step waits for an answer"
 	case scored:
-		p.value(t, o)
+		p.scoreIteration(t, o)
 	default:
 		t.ScoreNote = "not read: a failure cut the iteration short"
 		t.Ended.Unscored = t.ScoreNote
 	}
 	var now findingValues
 	if !waits {
-		now = p.find(t, o)
+		now = p.recordFindings(t, o)
 	}
-	p.circle(t, o)
+	p.countRepeats(t, o)
 	if p.StopWhen != nil {
-		p.look(t, o, true)
+		p.evaluate(t, o, true)
 	}
 	if p.Score != nil && !waits {
 		p.accept(t, scored)
 	}
-	p.weigh(t)
+	p.updateWorth(t)
 	if !waits {
-		p.watch(t, now)
+		p.updateBaseline(t, now)
 	}
-	p.meet(t)
+	p.noteMet(t)
 }
 
 // succeed counts the iteration that has ended as succeeded or not. If it has not succeeded and the plan has no limit of
@@ -381,7 +381,7 @@ func (p *Plan) succeed(t *Tally, complete bool) {
 	if t.Barren <= 16 {
 		pause = min(pause, firstPause<<(t.Barren-1))
 	}
-	t.After = plus(t.After, pause)
+	t.After = addDelays(t.After, pause)
 	t.Ended.warn(fmt.Sprintf("%s failed one after another: the next begins %s later", count(t.Barren, "iteration"),
 		pause))
 }
@@ -400,8 +400,8 @@ const (
 	longestPause = time.Minute
 )
 
-// plus adds two delays. The sum is at most the largest Duration.
-func plus(a, b time.Duration) time.Duration {
+// addDelays adds two delays. The sum is at most the largest Duration.
+func addDelays(a, b time.Duration) time.Duration {
 	if b > math.MaxInt64-a {
 		return math.MaxInt64
 	}
@@ -410,7 +410,7 @@ func plus(a, b time.Duration) time.Duration {
 
 // weighState compares the state's size with its limit. A larger state ends the loop; above 80 % of the limit, the
 // record of the iteration gets a warning.
-func (p *Plan) weighState(t *Tally, o *incoming) {
+func (p *Plan) weighState(t *Tally, o *addedOutcome) {
 	t.StateSize = o.StateSize
 	switch limit := p.StateLimit; {
 	case limit <= 0:
@@ -425,26 +425,26 @@ func (p *Plan) weighState(t *Tally, o *incoming) {
 	}
 }
 
-// after returns the delay after a step, plus the delay after the iteration if the step ended it.
-func (p *Plan) after(step int, ended bool) time.Duration {
+// delayAfter returns the delay after a step, plus the delay after the iteration if the step ended it.
+func (p *Plan) delayAfter(step int, ended bool) time.Duration {
 	var w time.Duration
 	if step >= 0 && step < len(p.Steps) {
 		w = time.Duration(p.Steps[step].DelayAfter)
 	}
 	if ended {
-		w = plus(w, time.Duration(p.DelayAfter))
+		w = addDelays(w, time.Duration(p.DelayAfter))
 	}
 	return w
 }
 
 // finalize records the outcome of the finalizer.
-func (t *Tally) finalize(o *incoming) {
+func (t *Tally) finalize(o *addedOutcome) {
 	t.Finalized = true
 	switch {
 	case o.Canceled != "":
-		t.FinalizerFailure = clip("canceled: " + o.Canceled)
+		t.FinalizerFailure = truncate("canceled: " + o.Canceled)
 	case o.Failure != nil:
-		t.FinalizerFailure = clip(o.Failure.Message)
+		t.FinalizerFailure = truncate(o.Failure.Message)
 		t.FinalizerFailure = cmp.Or(t.FinalizerFailure, Failed)
 	}
 }

@@ -64,7 +64,7 @@ func (p *Plan) BacktestOf(recorded *Plan, outcomes []Outcome) BacktestResult {
 	b := backtest{plan: p, recorded: recorded}
 	b.all.measure(recorded, p, outcomes)
 	for i := range outcomes {
-		if b.over(&outcomes[i], i == len(outcomes)-1) {
+		if b.replayOutcome(&outcomes[i], i == len(outcomes)-1) {
 			return b.res
 		}
 	}
@@ -82,21 +82,21 @@ const beyond = "unknown beyond the recording"
 
 // backtest is the state of a running backtest.
 type backtest struct {
-	plan, recorded *Plan
-	t, was         Tally // t of the plan, was of the recorded plan if that is known
-	all            extent
-	used           Tally          // usage and time of the replayed steps; its other fields are unused
-	state          map[string]any // the state after the last outcome
-	size           int64
-	res            BacktestResult
+	plan, recorded   *Plan
+	t, recordedTally Tally // t of the plan, was of the recorded plan if that is known
+	all              recordingSize
+	used             Tally          // usage and time of the replayed steps; its other fields are unused
+	state            map[string]any // the state after the last outcome
+	size             int64
+	res              BacktestResult
 }
 
-// over replays one outcome and reports whether the backtest is finished.
-func (b *backtest) over(o *Outcome, last bool) bool {
+// replayOutcome replays one outcome and reports whether the backtest is finished.
+func (b *backtest) replayOutcome(o *Outcome, last bool) bool {
 	p, final := b.plan, b.plan.Finalizer()
 	var then *Decision
 	if b.recorded != nil {
-		d := b.recorded.Next(&b.was)
+		d := b.recorded.Next(&b.recordedTally)
 		then = &d
 	}
 	// An outcome has no step if it is a rollback, or if the run was canceled before a step, between two steps, or in a
@@ -106,7 +106,7 @@ func (b *backtest) over(o *Outcome, last bool) bool {
 	mine, theirs := p.askFor(&b.t, &d), noAsk
 	switch {
 	case then != nil:
-		theirs = b.recorded.askFor(&b.was, then)
+		theirs = b.recorded.askFor(&b.recordedTally, then)
 	case mine == askBest && o.Step == d.Step && o.Iteration == d.Iteration, mine == askStart && o.Iteration == 0:
 		theirs = mine
 	}
@@ -121,7 +121,7 @@ func (b *backtest) over(o *Outcome, last bool) bool {
 	case theirs == askStart && d.Action == RunStep && p.BaselineSteps() != nil:
 		return b.unknown("this plan would begin with iteration %d, the recording asks %q once more about the start", d.Iteration, p.nameOf(o.Step))
 	case theirs != noAsk && d.Action == RunStep: // this plan would not have asked
-		b.recorded.Add(&b.was, *o)
+		b.recorded.Add(&b.recordedTally, *o)
 		return false
 	}
 	switch {
@@ -153,21 +153,21 @@ func (b *backtest) over(o *Outcome, last bool) bool {
 		return b.unknown("this plan would run %q in iteration %d, the recording does in %d", p.nameOf(d.Step),
 			d.Iteration, o.Iteration)
 	}
-	as, but := b.as(*o, &d, then)
+	under, differs := b.outcomeUnder(*o, &d, then)
 	if d.Action == RunStep {
-		b.used.count(&incoming{&as}, false)
+		b.used.count(&addedOutcome{&under}, false)
 	}
-	if but.note != "" && !but.exact {
-		return b.unknown("%s", but.note)
+	if differs.note != "" && !differs.exact {
+		return b.unknown("%s", differs.note)
 	}
-	p.Add(&b.t, as)
-	if but.note != "" && p.reason(&b.t) == "" {
-		return b.unknown("%s", but.note)
+	p.Add(&b.t, under)
+	if differs.note != "" && p.reason(&b.t) == "" {
+		return b.unknown("%s", differs.note)
 	}
 	b.state, b.size = o.State, o.StateSize
 	if then != nil {
-		b.recorded.Add(&b.was, *o)
-		if was := &b.was.Ended; b.t.Fresh && was.Number == b.t.Ended.Number { // a backtest cannot check the files again
+		b.recorded.Add(&b.recordedTally, *o)
+		if was := &b.recordedTally.Ended; b.t.Fresh && was.Number == b.t.Ended.Number { // a backtest cannot check the files again
 			b.t.Ended.Findings = was.Findings
 		}
 	}
@@ -205,7 +205,7 @@ func (b *backtest) comparesOtherwise(d *Decision) bool {
 	case b.plan.compares() != b.recorded.compares():
 		return true
 	}
-	return b.plan.compares() && b.t.Rival.Iteration != b.was.Rival.Iteration
+	return b.plan.compares() && b.t.Rival.Iteration != b.recordedTally.Rival.Iteration
 }
 
 // sameLeg reports whether the outcome begins a leg in the recording and the plan would begin the same leg.
@@ -259,12 +259,12 @@ func (b *backtest) stop(d Decision) {
 	r.SavedTokens = all.Usage.tokens() - used.Usage.tokens()
 	r.SavedTime = Duration(all.Active - used.Active)
 	r.Used = used.Usage
-	r.Used.CacheSaved = tidy(r.Used.CacheSaved)
+	r.Used.CacheSaved = roundDecimals(r.Used.CacheSaved)
 	if c := r.Used.Cost; c != nil {
-		r.Used.Cost = new(tidy(*c))
+		r.Used.Cost = new(roundDecimals(*c))
 	}
 	if all.Usage.Cost != nil && !used.CostUnknown {
-		r.SavedCost = new(tidy(all.KnownCost - used.KnownCost))
+		r.SavedCost = new(roundDecimals(all.KnownCost - used.KnownCost))
 	}
 }
 
@@ -283,14 +283,14 @@ func (b *backtest) ended(rec IterationRecord) {
 	}
 }
 
-// extent is the size of a recording: its steps, iterations and usage without the finalizer and rollbacks.
-type extent struct {
+// recordingSize is the size of a recording: its steps, iterations and usage without the finalizer and rollbacks.
+type recordingSize struct {
 	steps, iterations int
 	used              Tally
 }
 
-// measure computes the extent of the outcomes. If the recorded plan is unknown, p takes its place.
-func (e *extent) measure(recorded, p *Plan, outcomes []Outcome) {
+// measure computes the size of the recording. If the recorded plan is unknown, p takes its place.
+func (e *recordingSize) measure(recorded, p *Plan, outcomes []Outcome) {
 	var t Tally // counts the steps of a plan that is known
 	known := recorded != nil
 	recorded = cmp.Or(recorded, p)
@@ -306,7 +306,7 @@ func (e *extent) measure(recorded, p *Plan, outcomes []Outcome) {
 		if o.Step < 0 || o.Step == final {
 			continue
 		}
-		e.used.count(&incoming{&o}, false)
+		e.used.count(&addedOutcome{&o}, false)
 		if o.Canceled != "" {
 			continue
 		}
@@ -322,18 +322,18 @@ func (e *extent) measure(recorded, p *Plan, outcomes []Outcome) {
 // allows for inexact clocks and schedulers.
 const slack = 250 * time.Millisecond
 
-// but says why the outcome under the plan differs from the recorded one; the zero value means that it does not. If
+// mismatch says why the outcome under the plan differs from the recorded one; the zero value means that it does not. If
 // exact is true, the new outcome is known and only what follows it is unknown.
-type but struct {
+type mismatch struct {
 	note  string
 	exact bool
 }
 
-// as returns the outcome that the recorded outcome o would have been under the plan's decision d. then is the decision
+// outcomeUnder returns the outcome that the recorded outcome o would have been under the plan's decision d. then is the decision
 // of the recorded plan, nil if that plan is unknown.
-func (b *backtest) as(o Outcome, d, then *Decision) (Outcome, but) {
+func (b *backtest) outcomeUnder(o Outcome, d, then *Decision) (Outcome, mismatch) {
 	if d.Action != RunStep || o.Step < 0 || o.Canceled != "" {
-		return o, but{}
+		return o, mismatch{}
 	}
 	name, kind := b.plan.nameOf(o.Step), ""
 	if o.Failure != nil {
@@ -341,17 +341,17 @@ func (b *backtest) as(o Outcome, d, then *Decision) (Outcome, but) {
 	}
 	switch {
 	case d.Refuse != nil && kind != CircuitOpen:
-		return b.cut(&o, 0, 0, d.Refuse), but{
+		return b.failureOutcome(&o, 0, 0, d.Refuse), mismatch{
 			note:  fmt.Sprintf("in iteration %d this plan would not run %q, whose circuit is open", d.Iteration, name),
 			exact: b.state != nil,
 		}
 	case d.Refuse == nil && kind == CircuitOpen:
-		return o, but{note: fmt.Sprintf("in iteration %d this plan would run %q, whose circuit was open in the "+
+		return o, mismatch{note: fmt.Sprintf("in iteration %d this plan would run %q, whose circuit was open in the "+
 			"recording", d.Iteration, name)}
 	case d.Refuse != nil:
-		return o, but{}
-	case kind == BudgetSpent && b.roomier():
-		return o, but{note: fmt.Sprintf("in iteration %d a call of %q did not fit into the budget of the recording, "+
+		return o, mismatch{}
+	case kind == BudgetSpent && b.budgetIsLooser():
+		return o, mismatch{note: fmt.Sprintf("in iteration %d a call of %q did not fit into the budget of the recording, "+
 			"but might into this one", d.Iteration, name)}
 	}
 	took := o.took()
@@ -370,22 +370,22 @@ func (b *backtest) as(o Outcome, d, then *Decision) (Outcome, but) {
 	switch {
 	case same, limited && d.Timeout == 0 && then == nil:
 	case limited && (d.Timeout == 0 || took < d.Timeout-off):
-		return o, but{note: fmt.Sprintf("in iteration %d the recording cuts %q short after %s, this plan would not",
+		return o, mismatch{note: fmt.Sprintf("in iteration %d the recording cuts %q short after %s, this plan would not",
 			d.Iteration, name, brief.Clock(took))}
 	case d.Timeout > 0 && (limited || took > d.Timeout+off):
 		f := &Failure{Kind: d.TimeoutKind, Message: fmt.Sprintf("%s is cut short after %s", name, brief.Clock(d.Timeout))}
-		return b.cut(&o, o.Waited, d.Timeout, f), but{
+		return b.failureOutcome(&o, o.Waited, d.Timeout, f), mismatch{
 			note: fmt.Sprintf("in iteration %d this plan would cut %q short after %s, the recording has %s",
 				d.Iteration, name, brief.Clock(d.Timeout), brief.Clock(took)),
 			// The score of the iteration depends on the state before the step.
 			exact: b.state != nil || d.TimeoutKind == TotalTimeout,
 		}
 	}
-	return o, but{}
+	return o, mismatch{}
 }
 
-// cut returns the outcome of a step that fails with f and leaves the state as it was.
-func (b *backtest) cut(o *Outcome, waited, took time.Duration, f *Failure) Outcome {
+// failureOutcome returns the outcome of a step that fails with f and leaves the state as it was.
+func (b *backtest) failureOutcome(o *Outcome, waited, took time.Duration, f *Failure) Outcome {
 	return Outcome{
 		Iteration: o.Iteration, Step: o.Step, Started: o.Started, Finished: o.Started.Add(waited + took),
 		Waited:  waited,
@@ -393,13 +393,13 @@ func (b *backtest) cut(o *Outcome, waited, took time.Duration, f *Failure) Outco
 	}
 }
 
-// roomier reports whether the plan's budget is larger than the recorded one in at least one limit, so that a call that
+// budgetIsLooser reports whether the plan's budget is larger than the recorded one in at least one limit, so that a call that
 // was refused in the recording might be allowed.
-func (b *backtest) roomier() bool {
+func (b *backtest) budgetIsLooser() bool {
 	if b.recorded == nil {
 		return b.plan.Budget == nil
 	}
-	mine, theirs := b.plan.budget(&b.t), b.recorded.budget(&b.was)
+	mine, theirs := b.plan.budget(&b.t), b.recorded.budget(&b.recordedTally)
 	for i := range theirs {
 		if theirs[i].unit != "" && (mine[i].unit == "" || mine[i].limit > theirs[i].limit) {
 			return true

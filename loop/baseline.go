@@ -42,13 +42,13 @@ func (p *Plan) scoresStart(t *Tally) (step int, ok bool) {
 
 // addBaseline adds the outcome of a step of the baseline. A failed step ends the baseline but not the loop; the first
 // iteration is then compared with nothing.
-func (p *Plan) addBaseline(t *Tally, o *incoming) {
+func (p *Plan) addBaseline(t *Tally, o *addedOutcome) {
 	if o.Canceled != "" {
-		t.Canceled = clip(o.Canceled)
+		t.Canceled = truncate(o.Canceled)
 		return
 	}
-	p.remember(t, o)
-	if p.pending(t, o) {
+	p.recordStep(t, o)
+	if p.repeatsStep(t, o) {
 		return
 	}
 	t.Attempt = 0
@@ -71,24 +71,24 @@ func (p *Plan) addBaseline(t *Tally, o *incoming) {
 		if p.proves() {
 			t.BestCount, t.StartCount = t.answers(), t.answers()
 		}
-		p.challenge(t, true)
+		p.updateRival(t, true)
 	}
 	p.endBaseline(t)
 }
 
 // failApart counts the failure of a step outside of the iterations. Such a failure does not end the loop. over is false
 // if a limit of the loop cut the step short.
-func (p *Plan) failApart(t *Tally, o *incoming) (over bool) {
+func (p *Plan) failApart(t *Tally, o *addedOutcome) (over bool) {
 	switch f := o.Failure; f.Kind {
 	case TotalTimeout:
-		t.TimedOut, t.Bounds = cmp.Or(clip(f.Message), "out of time"), p.bounds()
+		t.TimedOut, t.Bounds = cmp.Or(truncate(f.Message), "out of time"), p.bounds()
 		return false
 	case BudgetSpent:
-		t.Spent, t.Bounds = cmp.Or(clip(f.Message), "a call did not fit"), p.bounds()
+		t.Spent, t.Bounds = cmp.Or(truncate(f.Message), "a call did not fit"), p.bounds()
 		return false
 	default:
 		t.Failures++
-		t.LastFailure = &StepFailure{Step: p.nameOf(o.Step), Failure: Failure{Kind: f.Kind, Message: clip(f.Message)}}
+		t.LastFailure = &StepFailure{Step: p.nameOf(o.Step), Failure: Failure{Kind: f.Kind, Message: truncate(f.Message)}}
 		return true
 	}
 }
@@ -129,7 +129,7 @@ func (p *Plan) Rejudges() bool {
 
 // rejudge makes the judge due for the best version, after a rollback has restored its state.
 func (p *Plan) rejudge(t *Tally) {
-	if p.Rejudges() && t.Ended.Number != 0 && t.Score != nil && p.ground(t).Score != nil {
+	if p.Rejudges() && t.Ended.Number != 0 && t.Score != nil && p.rollbackTarget(t).Score != nil {
 		v, _ := p.spread(t)
 		t.Rejudge = v > 0
 	}
@@ -142,15 +142,15 @@ func (p *Plan) judgeStep() int {
 
 // addRejudged adds the judge's answer about the best version to the mean of its score. If the judge fails, the mean
 // does not change.
-func (p *Plan) addRejudged(t *Tally, o *incoming) {
+func (p *Plan) addRejudged(t *Tally, o *addedOutcome) {
 	if o.Canceled != "" {
-		t.Canceled = clip(o.Canceled)
+		t.Canceled = truncate(o.Canceled)
 		return
 	}
-	p.remember(t, o)
+	p.recordStep(t, o)
 	if f := o.Failure; f != nil {
 		switch {
-		case p.again(o.Step, t.Attempt+1, f):
+		case p.mayRetry(o.Step, t.Attempt+1, f):
 			t.Attempt++
 			t.Retries++
 			t.RetryAfter = f.RetryAfter
@@ -168,13 +168,13 @@ func (p *Plan) addRejudged(t *Tally, o *incoming) {
 	if err != nil {
 		return
 	}
-	b := p.ground(t)
+	b := p.rollbackTarget(t)
 	n := float64(max(1, b.Count))
-	b.Score, b.Count = new(tidy((*b.Score*n+got.score)/(n+1))), int(n)+1
+	b.Score, b.Count = new(roundDecimals((*b.Score*n+got.score)/(n+1))), int(n)+1
 	if b.Iteration == t.BestIteration {
 		t.Best, t.BestCount = b.Score, b.Count
 	}
-	if p.afresh(t) {
+	if p.isFreshLeg(t) {
 		t.Own = b
 	}
 	t.Accepted = new(*b.Score)

@@ -159,14 +159,14 @@ var variables = []expr.Var{
 	{Name: "findings"},
 }
 
-// view is what an expression sees: the current tally and a state.
-type view struct {
+// scope is what an expression sees: the current tally and a state.
+type scope struct {
 	t     *Tally
 	state map[string]any
 }
 
 // Value implements expr.Scope.
-func (v *view) Value(name string) (any, bool) {
+func (v *scope) Value(name string) (any, bool) {
 	t := v.t
 	switch name {
 	case "state":
@@ -206,7 +206,7 @@ func (p *Plan) Reads() (keys []string, all bool) {
 		}
 	}
 	if p.StopWhen != nil {
-		p.StopWhen.each(add)
+		p.StopWhen.walk(add)
 	}
 	if s := p.Score; s != nil && s.Expr != "" {
 		add(s.Expr)
@@ -218,18 +218,18 @@ func (p *Plan) Reads() (keys []string, all bool) {
 	return slices.Compact(keys), all
 }
 
-// each calls f with every expression in a condition and in its parts.
-func (c *Condition) each(f func(src string)) {
+// walk calls f with every expression in a condition and in its parts.
+func (c *Condition) walk(f func(src string)) {
 	if c.Expr != "" {
 		f(c.Expr)
 	}
 	for i := range c.Any {
-		c.Any[i].each(f)
+		c.Any[i].walk(f)
 	}
 	for i := range c.All {
-		c.All[i].each(f)
+		c.All[i].walk(f)
 	}
 	if c.Not != nil {
-		c.Not.each(f)
+		c.Not.walk(f)
 	}
 }

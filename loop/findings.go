@@ -51,8 +51,8 @@ type findingValues struct {
 	// Wrote lists the watched keys that the running iteration has written.
 	Wrote []string `json:"wrote,omitzero"`
 	// Tests has the counts in the order of Watch.Tests. Counts with Iteration 0 are unknown.
-	Tests   []testCount `json:"tests,omitzero"`
-	Holdout *heldOut    `json:"holdout,omitzero"`
+	Tests   []testCount   `json:"tests,omitzero"`
+	Holdout *holdoutScore `json:"holdout,omitzero"`
 	// Lines is the number of lines that differed in the last accepted iteration. Grown is the number of accepted
 	// iterations in a row in which it grew without a new best.
 	Lines float64 `json:"lines,omitzero"`
@@ -66,8 +66,8 @@ type testCount struct {
 	Skipped   float64 `json:"skipped,omitzero"`
 }
 
-// heldOut is the score of an iteration, with its hold-out score in Value.
-type heldOut struct {
+// holdoutScore is the score of an iteration, with its hold-out score in Value.
+type holdoutScore struct {
 	Iteration int     `json:"iteration"`
 	Score     float64 `json:"score"`
 	Value     float64 `json:"value"`
@@ -96,9 +96,9 @@ func (p *Plan) Compares() (keys []string) {
 	return keys
 }
 
-// notice records which watched keys a step has written. If the written keys are unknown, every watched key counts as
+// noteWritten records which watched keys a step has written. If the written keys are unknown, every watched key counts as
 // written.
-func (p *Plan) notice(t *Tally, o *incoming) {
+func (p *Plan) noteWritten(t *Tally, o *addedOutcome) {
 	if p.Watch == nil && (p.Score == nil || p.Score.Holdout == "") {
 		return
 	}
@@ -109,11 +109,11 @@ func (p *Plan) notice(t *Tally, o *incoming) {
 	}
 }
 
-// find adds the findings of the iteration that has just ended to its record. It runs before the loop decides whether
+// recordFindings adds the findings of the iteration that has just ended to its record. It runs before the loop decides whether
 // the iteration is accepted. It returns the values to compare later iterations with, for the case that it is accepted.
-func (p *Plan) find(t *Tally, o *incoming) (now findingValues) {
+func (p *Plan) recordFindings(t *Tally, o *addedOutcome) (now findingValues) {
 	now = t.Watched
-	state, f := o.seen(), finder{t: t}
+	state, f := o.visibleState(), findingRecorder{t: t}
 	written := func(key string) map[string]any {
 		m, _ := state[key].(map[string]any)
 		if !slices.Contains(t.Watched.Wrote, key) {
@@ -147,8 +147,8 @@ func (p *Plan) find(t *Tally, o *incoming) (now findingValues) {
 	return now
 }
 
-// watch stores the values that later iterations are compared with, if the iteration was accepted.
-func (p *Plan) watch(t *Tally, now findingValues) {
+// updateBaseline stores the values that later iterations are compared with, if the iteration was accepted.
+func (p *Plan) updateBaseline(t *Tally, now findingValues) {
 	rec, was := &t.Ended, &t.Watched
 	if rec.Rejected != "" {
 		return
@@ -170,12 +170,12 @@ func (p *Plan) watch(t *Tally, now findingValues) {
 	was.Tests = tests
 }
 
-// finder adds findings to the record of an iteration.
-type finder struct{ t *Tally }
+// findingRecorder adds findings to the record of an iteration.
+type findingRecorder struct{ t *Tally }
 
-func (f finder) add(kind FindingKind, format string, args ...any) {
+func (f findingRecorder) add(kind FindingKind, format string, args ...any) {
 	rec := &f.t.Ended
-	found := Finding{kind, clip(fmt.Sprintf(format, args...))}
+	found := Finding{kind, truncate(fmt.Sprintf(format, args...))}
 	if !slices.Contains(rec.Findings, found) { // parallel copies of a step report the same finding
 		rec.Findings = append(rec.Findings, found)
 	}
@@ -183,7 +183,7 @@ func (f finder) add(kind FindingKind, format string, args ...any) {
 
 // tests compares the counts with those in was, and then replaces these. of begins each finding; it names the state key
 // if there are several.
-func (f finder) tests(of string, counts map[string]any, was *testCount) {
+func (f findingRecorder) tests(of string, counts map[string]any, was *testCount) {
 	total, err := plain(counts["total"])
 	skipped, err2 := plain(counts["skipped"])
 	if err != nil || err2 != nil {
@@ -223,14 +223,14 @@ func countText(n float64, one, more string) string {
 }
 
 // holdout compares the score and the hold-out score with those in now.Holdout, and then replaces these.
-func (f finder) holdout(s *Score, v any, now *findingValues) {
+func (f findingRecorder) holdout(s *Score, v any, now *findingValues) {
 	t, was := f.t, now.Holdout
 	got, err := (&Score{Label: s.Label, Field: s.Field}).number(v)
 	if err == nil {
 		got, err = finite(got)
 	}
 	if err != nil {
-		t.Ended.warn(clip(fmt.Sprintf("the hold-out %s cannot be read: %v", s.Holdout, err)))
+		t.Ended.warn(truncate(fmt.Sprintf("the hold-out %s cannot be read: %v", s.Holdout, err)))
 	}
 	if err != nil || t.Score == nil {
 		return
@@ -239,11 +239,11 @@ func (f finder) holdout(s *Score, v any, now *findingValues) {
 		f.add(FindingHoldout, "the score went from %s to %s, and the hold-out from %s to %s, since iteration %d", num(was.Score),
 			num(*t.Score), num(was.Value), num(got), was.Iteration)
 	}
-	now.Holdout = &heldOut{t.Iteration, *t.Score, got}
+	now.Holdout = &holdoutScore{t.Iteration, *t.Score, got}
 }
 
 // growth updates the number of iterations in which the changes grew without a gain.
-func (f finder) growth(s *Score, files map[string]any, now *findingValues) {
+func (f findingRecorder) growth(s *Score, files map[string]any, now *findingValues) {
 	t, was := f.t, now.Lines
 	now.Lines, _ = plain(files["lines"])
 	if now.Lines <= was || t.Best == nil || s.gain(*t.Best, *t.Score) > t.Ended.Noise {

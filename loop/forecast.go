@@ -100,13 +100,13 @@ func (p *Plan) forecast(f *Forecast, t *Tally, iteration int) {
 		f.Note = fmt.Sprintf("not predictable yet: %s, three are needed", count(n, "score"))
 		return
 	}
-	var c course
-	c.judge(p, t)
-	if !c.through(p, scores, noise) {
+	var c trendFit
+	c.setProof(p, t)
+	if !c.fitScores(p, scores, noise) {
 		f.Note = "not predictable: the scores follow no course"
 		return
 	}
-	f.Predictable, f.Note, f.Gain = true, "", tidy(c.best.next)
+	f.Predictable, f.Note, f.Gain = true, "", roundDecimals(c.best.next)
 	left := farAhead
 	if p.MaxIterations > 0 {
 		left = int(max(0, min(p.MaxIterations, 1<<40)))
@@ -117,7 +117,7 @@ func (p *Plan) forecast(f *Forecast, t *Tally, iteration int) {
 		flat = s.flatFor(scores, noise)
 	}
 	f.Level = c.level(s.sense())
-	f.Iterations, f.Until, f.Final = c.ahead(s, c.best, 0, flat, left)
+	f.Iterations, f.Until, f.Final = c.predict(s, c.best, 0, flat, left)
 	if f.Until == "" && p.MaxIterations > 0 && iteration+left >= int(p.MaxIterations) {
 		f.Until = ReasonMaxIterations
 	}

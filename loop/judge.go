@@ -57,28 +57,28 @@ func (p *Plan) compares() bool { return p.Score != nil && p.Score.compares() }
 
 func (s *Score) compares() bool { return s.Judge != nil && s.Judge.Compare != "" }
 
-// placed converts an answer of the judge to a score. If the judge compares versions, it adds the answer to the score of
+// scoreOfAnswer converts an answer of the judge to a score. If the judge compares versions, it adds the answer to the score of
 // the reference version.
-func (p *Plan) placed(t *Tally, answer float64) (float64, error) {
+func (p *Plan) scoreOfAnswer(t *Tally, answer float64) (float64, error) {
 	if !p.compares() {
 		return answer, nil
 	}
 	if math.Abs(answer) > mostBetter {
-		return 0, fmt.Errorf("the judge %s compares two versions and answers from -2 to 2, not %s", clip(p.Score.Judge.Step), num(answer))
+		return 0, fmt.Errorf("the judge %s compares two versions and answers from -2 to 2, not %s", truncate(p.Score.Judge.Step), num(answer))
 	}
 	switch other := t.Rival.Score; {
 	case other == nil:
 		return 0, nil
 	case t.Judge.Runs%2 == 0: // swapped
-		return tidy(*other - answer), nil
+		return roundDecimals(*other - answer), nil
 	default:
-		return tidy(*other + answer), nil
+		return roundDecimals(*other + answer), nil
 	}
 }
 
-// challenge makes the iteration that has just ended, or the start, the reference version for later comparisons, if it
+// updateRival makes the iteration that has just ended, or the start, the reference version for later comparisons, if it
 // is better than the current reference by more than chance. best says that it is the best version.
-func (p *Plan) challenge(t *Tally, best bool) {
+func (p *Plan) updateRival(t *Tally, best bool) {
 	if !p.compares() || !best {
 		return
 	}
@@ -132,7 +132,7 @@ func (p *Plan) judges(step int) bool {
 
 // sample records an answer of the judge, and reports whether the judge must be asked again. It is not asked again after
 // a cached answer, because the next one would be the same.
-func (p *Plan) sample(t *Tally, o *incoming) (again bool) {
+func (p *Plan) sample(t *Tally, o *addedOutcome) (again bool) {
 	if !p.judges(o.Step) {
 		return false
 	}
@@ -147,10 +147,10 @@ func (p *Plan) sample(t *Tally, o *incoming) (again bool) {
 		got, err = p.Score.read(t, o)
 	}
 	if err == nil {
-		got.score, err = p.placed(t, got.score)
+		got.score, err = p.scoreOfAnswer(t, got.score)
 	}
 	if err != nil {
-		t.ScoreNote = clip(err.Error())
+		t.ScoreNote = truncate(err.Error())
 	} else {
 		t.Judge.Samples = append(slices.Clone(t.Judge.Samples), got.score)
 		t.Dimensions = meanOf(t.Dimensions, got.dims, len(t.Judge.Samples))
@@ -159,7 +159,7 @@ func (p *Plan) sample(t *Tally, o *incoming) (again bool) {
 	if p.compares() && t.Rival.Score == nil { // there is nothing to compare with
 		return false
 	}
-	return !o.Cached && (runs < max(1, j.Samples) || runs < j.Most() && p.Score.undecided(t))
+	return !o.Cached && (runs < max(1, j.Samples) || runs < j.Most() && p.Score.isUndecided(t))
 }
 
 // meanOf adds the dimensions of the nth sample to the mean of the samples before. It leaves out a dimension that one of
@@ -196,7 +196,7 @@ func (j *judgeTally) pool(iteration int) float64 {
 		j.Mean += d / float64(j.Count)
 		j.Squares += d * (x - j.Mean)
 	}
-	return tidy(j.Mean)
+	return roundDecimals(j.Mean)
 }
 
 // floor returns by how much two scores, each the mean of as many samples as the last one, differ by chance: twice the
@@ -207,7 +207,7 @@ func (j *judgeTally) floor() float64 {
 		return 0
 	}
 	variance := (j.PastSquares + j.Squares) / float64(free)
-	return tidy(2 * math.Sqrt(2*variance/float64(max(1, len(j.Samples)))))
+	return roundDecimals(2 * math.Sqrt(2*variance/float64(max(1, len(j.Samples)))))
 }
 
 // The constants of the decision whether a score reaches its target, for a judge with a range of samples.
@@ -217,8 +217,8 @@ const (
 	repeated = 3     // number of repeated answers that a decision needs
 )
 
-// ranges reports whether the judge is asked again until it is clear whether the score reaches the target.
-func (s *Score) ranges() bool {
+// hasRange reports whether the judge is asked again until it is clear whether the score reaches the target.
+func (s *Score) hasRange() bool {
 	return s.Judge != nil && s.Judge.Max > max(1, s.Judge.Samples) && s.Target != nil
 }
 
@@ -231,9 +231,9 @@ func (j *judgeTally) answerError() float64 {
 	return math.Sqrt(j.variance() / float64(j.Count))
 }
 
-// undecided reports whether it is still unclear from the answers whether the score reaches the target.
-func (s *Score) undecided(t *Tally) bool {
-	if !s.ranges() || len(t.Judge.Samples) == 0 {
+// isUndecided reports whether it is still unclear from the answers whether the score reaches the target.
+func (s *Score) isUndecided(t *Tally) bool {
+	if !s.hasRange() || len(t.Judge.Samples) == 0 {
 		return false
 	}
 	j := t.Judge
@@ -245,31 +245,31 @@ func (s *Score) undecided(t *Tally) bool {
 	return over < sure*e && over+missed*e >= 0
 }
 
-// doubts reports whether the score does not reach the target with a certainty of 95 %, in a plan whose judge has a
+// isDoubtful reports whether the score does not reach the target with a certainty of 95 %, in a plan whose judge has a
 // range of samples.
-func (s *Score) doubts(t *Tally) bool {
-	return s.ranges() && (t.Ended.Number == 0 || t.Ended.Samples > 0) && s.gain(*s.Target, *t.Score) < sure*t.Judge.answerError()
+func (s *Score) isDoubtful(t *Tally) bool {
+	return s.hasRange() && (t.Ended.Number == 0 || t.Ended.Samples > 0) && s.gain(*s.Target, *t.Score) < sure*t.Judge.answerError()
 }
 
-// reached reports whether the score and its dimensions are at their targets.
-func (s *Score) reached(t *Tally) bool {
+// isReached reports whether the score and its dimensions are at their targets.
+func (s *Score) isReached(t *Tally) bool {
 	if s.Target == nil && s.DimensionTarget == nil || t.Score == nil {
 		return false
 	}
-	if s.Target != nil && (s.better(*s.Target, *t.Score) || s.doubts(t)) {
+	if s.Target != nil && (s.better(*s.Target, *t.Score) || s.isDoubtful(t)) {
 		return false
 	}
 	return s.DimensionTarget == nil || s.weakest(t.Dimensions) == nil && len(t.Dimensions) > 0
 }
 
-// attained returns a text about the target that the loop has reached.
-func (p *Plan) attained(t *Tally) string {
+// targetText returns a text about the target that the loop has reached.
+func (p *Plan) targetText(t *Tally) string {
 	var parts []string
 	s := p.Score
 	if s.Target != nil {
 		text := fmt.Sprintf("Score %s %s %s", num(*t.Score), s.sign(), num(*s.Target))
 		if _, exact := p.spread(t); !exact && t.Ended.Samples > 0 {
-			text += fmt.Sprintf(" (%s, %s)", count(t.answers(), "answer"), p.chanceWords(t))
+			text += fmt.Sprintf(" (%s, %s)", count(t.answers(), "answer"), p.chanceText(t))
 		}
 		parts = append(parts, text)
 	}
@@ -288,8 +288,8 @@ func (p *Plan) chance(t *Tally) (share, e float64) {
 	return share, e
 }
 
-// chanceWords returns a text that says how sure it is that the score reaches the target.
-func (p *Plan) chanceWords(t *Tally) string {
+// chanceText returns a text that says how sure it is that the score reaches the target.
+func (p *Plan) chanceText(t *Tally) string {
 	share, e := p.chance(t)
 	if e == 0 {
 		return "error unknown"

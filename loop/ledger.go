@@ -95,7 +95,7 @@ func (p *Plan) Ledger(t *Tally, m Moment) Ledger {
 	if m.Reason == "" {
 		m.Reason = p.reason(t) // the tally has the reason even before the finalizer has run
 	}
-	u, provisional := p.at(t, &m)
+	u, provisional := p.tallyAt(t, &m)
 	l := Ledger{Reason: m.Reason}
 	l.Rows = p.rows(&u, m.Reason)
 	if m.Reason == "" {
@@ -109,10 +109,10 @@ func (p *Plan) Ledger(t *Tally, m Moment) Ledger {
 	for i := range l.Rows {
 		r := &l.Rows[i]
 		if m.Reason == "" && m.Iteration > 0 {
-			r.underWay(&m, provisional)
+			r.adaptToRunning(&m, provisional)
 		}
 		if j := slices.IndexFunc(began, func(b Row) bool { return b.Name == r.Name && b.Unit == r.Unit }); j >= 0 {
-			r.since(&began[j])
+			r.countAdded(&began[j])
 		}
 		r.Tense = r.tense(&l)
 	}
@@ -132,8 +132,8 @@ func nearest(rows []Row) (name string) {
 	return name
 }
 
-// underWay adapts the row to the running iteration.
-func (r *Row) underWay(m *Moment, provisional bool) {
+// adaptToRunning adapts the row to the running iteration.
+func (r *Row) adaptToRunning(m *Moment, provisional bool) {
 	switch r.Name {
 	case "max_iterations": // the running iteration counts, although it has not ended
 		r.Have = new(float64(m.Iteration))
@@ -144,10 +144,10 @@ func (r *Row) underWay(m *Moment, provisional bool) {
 	}
 }
 
-// since sets Counted to the part of Have that has been added since the row was b.
-func (r *Row) since(b *Row) {
+// countAdded sets Counted to the part of Have that has been added since the row was b.
+func (r *Row) countAdded(b *Row) {
 	if r.Unit.counts() && r.Have != nil && b.Have != nil {
-		r.Counted = max(0, tidy(*r.Have-*b.Have))
+		r.Counted = max(0, roundDecimals(*r.Have-*b.Have))
 	}
 }
 
@@ -173,9 +173,9 @@ var likely = map[StopReason]string{
 	ReasonTarget: "target", ReasonConverged: "converged", ReasonMaxIterations: "max_iterations",
 }
 
-// at returns the tally as it would be if the running iteration ended now. provisional reports whether u contains a
+// tallyAt returns the tally as it would be if the running iteration ended now. provisional reports whether u contains a
 // score of that iteration, which may still change.
-func (p *Plan) at(t *Tally, m *Moment) (u Tally, provisional bool) {
+func (p *Plan) tallyAt(t *Tally, m *Moment) (u Tally, provisional bool) {
 	u = *t
 	u.Active += m.Active
 	u.Usage.add(&m.Usage)
@@ -188,7 +188,7 @@ func (p *Plan) at(t *Tally, m *Moment) (u Tally, provisional bool) {
 	if m.Reason != "" || m.Iteration == 0 {
 		return u, false
 	}
-	if p.between(t) && m.Iteration > t.Iteration {
+	if p.isBetweenIterations(t) && m.Iteration > t.Iteration {
 		u.IterationFailures, u.Judge.Runs = 0, 0
 	}
 	if p.Score == nil {
@@ -205,13 +205,13 @@ func (p *Plan) at(t *Tally, m *Moment) (u Tally, provisional bool) {
 	}
 	u.Iteration = m.Iteration
 	u.Ended = IterationRecord{Number: m.Iteration, Leg: u.Leg, Complete: true, Failures: u.IterationFailures, Samples: samples}
-	p.take(&u, got)
+	p.setScore(&u, got)
 	return u, true
 }
 
 // ForecastAt returns the forecast of [Plan.Forecast] for t and m together.
 func (p *Plan) ForecastAt(t *Tally, m Moment) Forecast {
-	u, provisional := p.at(t, &m)
+	u, provisional := p.tallyAt(t, &m)
 	return p.forecastAt(t, &u, &m, provisional)
 }
 

@@ -23,7 +23,7 @@ func (p *Plan) rows(t *Tally, reason StopReason) (rows []Row) {
 		add(Row{ConditionRecord: ConditionRecord{
 			Name: "max_consecutive_failures", Value: fmt.Sprint(t.FailuresRunning), Threshold: fmt.Sprintf("≥ %d", n),
 			Holds: t.FailuresRunning >= n, Fired: t.Fatal != nil && t.Fatal.Running > 0,
-		}}.of(UnitFailures, float64(t.FailuresRunning), float64(n)))
+		}}.withNumbers(UnitFailures, float64(t.FailuresRunning), float64(n)))
 	}
 	p.limitRows(t, reason, add)
 	if p.StopWhen != nil {
@@ -45,19 +45,19 @@ func (p *Plan) rows(t *Tally, reason StopReason) (rows []Row) {
 		add(Row{ConditionRecord: ConditionRecord{
 			Name: "max_iterations", Value: fmt.Sprint(ran), Threshold: fmt.Sprintf("≥ %d", n),
 			Holds: uint(ran) >= n, Fired: reason == ReasonMaxIterations,
-		}}.of(UnitIterations, float64(ran), float64(n)))
+		}}.withNumbers(UnitIterations, float64(ran), float64(n)))
 	}
 	return rows
 }
 
-// of returns the row with its numbers. Near is have divided by bound.
-func (r Row) of(unit Unit, have, bound float64) Row {
+// withNumbers returns the row with its numbers. Near is have divided by bound.
+func (r Row) withNumbers(unit Unit, have, bound float64) Row {
 	r.Unit, r.Have, r.Bound, r.Near = unit, &have, &bound, have/bound
 	return r
 }
 
-// below returns the row with Near set to near, but less than 1, because the condition does not hold.
-func (r Row) below(near float64) Row {
+// withNear returns the row with Near set to near, but less than 1, because the condition does not hold.
+func (r Row) withNear(near float64) Row {
 	r.Near = min(near, nearly)
 	return r
 }
@@ -69,9 +69,9 @@ func (p *Plan) limitRows(t *Tally, reason StopReason, add func(Row)) {
 		active := (t.Active - t.FinalActive).Round(time.Millisecond)
 		r := Row{ConditionRecord: ConditionRecord{
 			Name: "timeout", Value: active.String(), Threshold: "≥ " + limit.String(),
-			Holds: p.late(t), Fired: reason == ReasonTimeout, Note: t.TimedOut,
-		}, Kept: (all - limit).Seconds()}.of(UnitSeconds, active.Seconds(), limit.Seconds())
-		add(r.below(float64(active) / float64(limit)))
+			Holds: p.isOutOfTime(t), Fired: reason == ReasonTimeout, Note: t.TimedOut,
+		}, Kept: (all - limit).Seconds()}.withNumbers(UnitSeconds, active.Seconds(), limit.Seconds())
+		add(r.withNear(float64(active) / float64(limit)))
 	} else if t.TimedOut != "" { // a limit outside of the loop, such as that of the run
 		add(Row{ConditionRecord: ConditionRecord{Name: "timeout", Value: "out of time", Holds: true,
 			Fired: reason == ReasonTimeout, Note: t.TimedOut}})
@@ -83,7 +83,7 @@ func (p *Plan) limitRows(t *Tally, reason StopReason, add func(Row)) {
 		r := Row{ConditionRecord: ConditionRecord{
 			Name: "budget." + string(l.unit), Value: num(l.used), Threshold: "≥ " + num(l.limit),
 			Holds: l.used >= l.limit, Fired: reason == ReasonBudget && l.used >= l.limit,
-		}, Kept: tidy(l.whole - l.limit)}.of(l.unit, l.used, l.limit)
+		}, Kept: roundDecimals(l.whole - l.limit)}.withNumbers(l.unit, l.used, l.limit)
 		if l.unit == UnitCost && t.CostUnknown {
 			r.Note = "some prices are unknown and not counted"
 			if l.used == 0 {
@@ -93,7 +93,7 @@ func (p *Plan) limitRows(t *Tally, reason StopReason, add func(Row)) {
 		if n := t.Usage.EstimatedTokens - t.FinalUsage.EstimatedTokens; l.unit == UnitTokens && n > 0 {
 			r.Note = num(float64(n)) + " of them estimated"
 		}
-		add(r.below(l.used / l.limit))
+		add(r.withNear(l.used / l.limit))
 	}
 	if t.Spent != "" {
 		add(Row{ConditionRecord: ConditionRecord{Name: "budget", Value: "a call was refused", Holds: true,
@@ -112,9 +112,9 @@ func (p *Plan) circleRow(t *Tally, reason StopReason, add func(Row)) {
 		Name: "no_progress", Value: fmt.Sprintf("same result %d×, two in turns %d×", t.Repeats, t.Swings),
 		Threshold: fmt.Sprintf("%d× or %d×", n.repeats(), n.swings()),
 		Holds:     n.circling(t), Fired: reason == ReasonNoProgress, Circles: n.circles(t),
-	}}.of(UnitTimes, float64(t.Repeats), float64(n.repeats()))
+	}}.withNumbers(UnitTimes, float64(t.Repeats), float64(n.repeats()))
 	if t.Swings > 1 { // the first two results are one swing, if they differ
-		r = r.of(UnitTimes, float64(t.Swings), float64(n.swings()))
+		r = r.withNumbers(UnitTimes, float64(t.Swings), float64(n.swings()))
 	}
 	r.Near = max(same, turns, 0)
 	add(r)
@@ -143,12 +143,12 @@ func (p *Plan) exitRow(t *Tally, reason StopReason) Row {
 	return r
 }
 
-// rows adds the rows of the condition and of its parts. i is the index of the condition in truths; rows moves it on.
-func (c *Condition) rows(name string, truths []truth, i *int, add func(Row)) {
+// rows adds the rows of the condition and of its parts. i is the index of the condition in results; rows adds 1 to it for each row.
+func (c *Condition) rows(name string, results []conditionResult, i *int, add func(Row)) {
 	r := Row{ConditionRecord: ConditionRecord{Name: name, Expr: c.String()}}
-	if *i < len(truths) {
-		t := truths[*i]
-		r.Value, r.Threshold = t.words()
+	if *i < len(results) {
+		t := results[*i]
+		r.Value, r.Threshold = t.sides()
 		r.Holds, r.Note, r.Near = t.Holds, t.Note, t.Near
 		if t.Op != "" {
 			r.Unit, r.Have, r.Bound = UnitValue, &t.Left, &t.Right
@@ -165,13 +165,13 @@ func (c *Condition) rows(name string, truths []truth, i *int, add func(Row)) {
 	*i++
 	add(r)
 	for n := range c.Any {
-		c.Any[n].rows(fmt.Sprintf("%s.any[%d]", name, n), truths, i, add)
+		c.Any[n].rows(fmt.Sprintf("%s.any[%d]", name, n), results, i, add)
 	}
 	for n := range c.All {
-		c.All[n].rows(fmt.Sprintf("%s.all[%d]", name, n), truths, i, add)
+		c.All[n].rows(fmt.Sprintf("%s.all[%d]", name, n), results, i, add)
 	}
 	if c.Not != nil {
-		c.Not.rows(name+".not", truths, i, add)
+		c.Not.rows(name+".not", results, i, add)
 	}
 }
 
@@ -186,15 +186,15 @@ func (s *Score) sign() string {
 func (p *Plan) scoreRows(t *Tally, reached, converged bool, add func(Row)) {
 	s := p.Score
 	if s.Target != nil {
-		r := Row{ConditionRecord: ConditionRecord{Name: "target", Expr: s.what(), Value: "no score",
+		r := Row{ConditionRecord: ConditionRecord{Name: "target", Expr: s.sourceName(), Value: "no score",
 			Threshold: s.sign() + " " + num(*s.Target), Note: t.ScoreNote, Fired: reached,
 			Unit: UnitScore, Bound: s.Target}, Tense: TenseUnknown}
 		if t.Score != nil {
-			meets, doubts := !s.better(*s.Target, *t.Score), s.doubts(t)
+			meets, doubts := !s.better(*s.Target, *t.Score), s.isDoubtful(t)
 			r.Value, r.Holds, r.Have, r.Tense = num(*t.Score)+brief.OffBy(p.errorOf(t)), meets && !doubts, t.Score, ""
-			r = r.below(closeness(*t.Score, *s.Target))
+			r = r.withNear(closeness(*t.Score, *s.Target))
 			if meets && doubts {
-				r.Note = "not sure: " + p.chanceWords(t)
+				r.Note = "not sure: " + p.chanceText(t)
 			}
 		}
 		add(r)
@@ -205,19 +205,19 @@ func (p *Plan) scoreRows(t *Tally, reached, converged bool, add func(Row)) {
 			Unit: UnitScore, Bound: s.DimensionTarget}, Tense: TenseUnknown}
 		if worst := s.weakest(t.Dimensions); worst != nil {
 			r.Value, r.Have, r.Tense = worst.Name+" "+num(worst.Value), &worst.Value, ""
-			r = r.below(closeness(worst.Value, *s.DimensionTarget))
+			r = r.withNear(closeness(worst.Value, *s.DimensionTarget))
 		} else if len(t.Dimensions) > 0 {
 			r.Value, r.Holds, r.Tense = "all of "+fmt.Sprint(len(t.Dimensions)), true, ""
-			r.Have = s.least(t.Dimensions)
+			r.Have = s.worst(t.Dimensions)
 		}
 		add(r)
 	}
 	if s.MinDelta == nil && s.MinDeltaPercent == nil {
 		return
 	}
-	r := Row{ConditionRecord: ConditionRecord{Name: "converged", Expr: s.what(), Value: "N/A",
+	r := Row{ConditionRecord: ConditionRecord{Name: "converged", Expr: s.sourceName(), Value: "N/A",
 		Holds: p.settled(t), Fired: converged,
-	}}.of(UnitTimes, float64(min(t.Flat, s.patience())), float64(s.patience()))
+	}}.withNumbers(UnitTimes, float64(min(t.Flat, s.patience())), float64(s.patience()))
 	var parts []string
 	var part float64 // how close the last improvement came to a threshold
 	rec := t.Ended
@@ -246,15 +246,15 @@ func (p *Plan) scoreRows(t *Tally, reached, converged bool, add func(Row)) {
 	if t.Flat > 0 {
 		part = 0 // Flat already counts the last improvement
 	}
-	r = p.still(t).row(r.below((float64(t.Flat) + part) / float64(s.patience())))
-	if legs := p.legWords(t); legs != "" {
+	r = p.still(t).row(r.withNear((float64(t.Flat) + part) / float64(s.patience())))
+	if legs := p.legText(t); legs != "" {
 		r.Note = strings.TrimPrefix(r.Note+"; "+legs, "; ")
 	}
 	add(r)
 }
 
-// least returns the worst value of the dimensions.
-func (s *Score) least(dims []Dimension) *float64 {
+// worst returns the worst value of the dimensions.
+func (s *Score) worst(dims []Dimension) *float64 {
 	worst := &dims[0].Value
 	for i := range dims {
 		if s.better(*worst, dims[i].Value) {
@@ -264,8 +264,8 @@ func (s *Score) least(dims []Dimension) *float64 {
 	return worst
 }
 
-// what names the source of the score, for people.
-func (s *Score) what() string {
+// sourceName names the source of the score, for people.
+func (s *Score) sourceName() string {
 	if s.Expr != "" {
 		return s.Expr
 	}

@@ -58,26 +58,26 @@ func (p *Plan) Leg(n int) *Leg {
 	return &p.OnPlateau[n-1]
 }
 
-// afresh reports whether the running leg began from the loop's start.
-func (p *Plan) afresh(t *Tally) bool {
+// isFreshLeg reports whether the running leg began from the loop's start.
+func (p *Plan) isFreshLeg(t *Tally) bool {
 	l := p.Leg(t.Leg)
 	return l != nil && l.Fresh
 }
 
 // legDue reports whether the next leg is due: the loop has converged, has another leg, and may run another iteration.
 func (p *Plan) legDue(t *Tally) bool {
-	if t.Leg >= len(p.OnPlateau) || p.MaxIterations > 0 && uint(t.Iteration) >= p.MaxIterations || p.holding(t) != ReasonConverged {
+	if t.Leg >= len(p.OnPlateau) || p.MaxIterations > 0 && uint(t.Iteration) >= p.MaxIterations || p.reasonWithoutLegs(t) != ReasonConverged {
 		return false
 	}
 	if p.Budget == nil {
 		return true
 	}
-	full, _ := p.spent(t)
+	full, _ := p.budgetUsed(t)
 	return !full
 }
 
-// toLeg turns a decision into one that begins the next leg.
-func (p *Plan) toLeg(t *Tally, d *Decision) {
+// decideLeg turns a decision into one that begins the next leg.
+func (p *Plan) decideLeg(t *Tally, d *Decision) {
 	d.Action, d.Leg, d.Why = BeginLeg, t.Leg+1, p.plateau(t)
 	if !p.OnPlateau[t.Leg].Fresh {
 		d.To = t.BestIteration
@@ -86,24 +86,24 @@ func (p *Plan) toLeg(t *Tally, d *Decision) {
 
 // beginLeg begins the next leg after the driver has restored its state. The counts towards convergence start again from
 // zero.
-func (p *Plan) beginLeg(t *Tally, o *incoming) {
+func (p *Plan) beginLeg(t *Tally, o *addedOutcome) {
 	switch {
 	case o.Canceled != "":
-		t.Canceled = clip(o.Canceled)
+		t.Canceled = truncate(o.Canceled)
 		return
 	case o.Failure != nil:
-		t.Fatal = &StepFailure{Failure: Failure{Kind: o.Failure.Kind, Message: clip("begin another leg: " + o.Failure.Message)}}
+		t.Fatal = &StepFailure{Failure: Failure{Kind: o.Failure.Kind, Message: truncate("begin another leg: " + o.Failure.Message)}}
 		return
 	}
 	t.Leg++
 	t.LegScored, t.Own, t.Rival.Ahead = t.Scored, best{}, t.Rival.BestAhead
 	t.Flat, t.FlatBy, t.Course, t.Worth, t.Outlook, t.Judge.Same = 0, "", nil, nil, nil, 0
 	t.Prints, t.Repeats, t.Turns, t.Swings = nil, 0, 0, 0
-	if p.afresh(t) {
+	if p.isFreshLeg(t) {
 		t.Rejudge = false // the state is not that of the best
 		t.Own = best{Score: t.Start, Count: t.StartCount}
 	}
-	t.Accepted = p.ground(t).Score
+	t.Accepted = p.rollbackTarget(t).Score
 }
 
 // best is the best version of a ranking.
@@ -113,20 +113,20 @@ type best struct {
 	Count     int      `json:"count,omitzero"` // number of the judge's answers that Score is the mean of
 }
 
-func (t *Tally) top() best { return best{t.Best, t.BestIteration, t.BestCount} }
+func (t *Tally) bestVersion() best { return best{t.Best, t.BestIteration, t.BestCount} }
 
-// ground returns the version that a rollback restores: the best of all or, in a leg that began from the loop's start,
+// rollbackTarget returns the version that a rollback restores: the best of all or, in a leg that began from the loop's start,
 // the best of the leg.
-func (p *Plan) ground(t *Tally) best {
-	if p.afresh(t) {
+func (p *Plan) rollbackTarget(t *Tally) best {
+	if p.isFreshLeg(t) {
 		return t.Own
 	}
-	return t.top()
+	return t.bestVersion()
 }
 
-// rank updates a ranking with the score of the iteration that has just ended, and reports whether that iteration is now
+// updateBest updates a ranking with the score of the iteration that has just ended, and reports whether that iteration is now
 // the best.
-func (p *Plan) rank(t *Tally, b best) (_ best, first bool) {
+func (p *Plan) updateBest(t *Tally, b best) (_ best, first bool) {
 	s := p.Score
 	switch {
 	case p.judgedAgain(t, b):
@@ -153,14 +153,14 @@ func (t *Tally) recent() []float64 {
 // spreadScores returns the scores whose spread gives the noise of a judge that answers once. In a leg from the loop's
 // start it returns only the scores of the leg, because the drop to the start is not noise.
 func (p *Plan) spreadScores(t *Tally) []float64 {
-	if p.afresh(t) {
+	if p.isFreshLeg(t) {
 		return t.recent()
 	}
 	return t.Scores
 }
 
-// legWords returns a text that says in which leg the loop is; "" in a plan without legs.
-func (p *Plan) legWords(t *Tally) string {
+// legText returns a text that says in which leg the loop is; "" in a plan without legs.
+func (p *Plan) legText(t *Tally) string {
 	n := len(p.OnPlateau)
 	switch l := p.Leg(t.Leg); {
 	case n == 0:

@@ -48,7 +48,7 @@ func (p *Plan) Held() Budget {
 	held := func(n int64) int64 { return n - int64(math.Floor(float64(n)*(1-share))) }
 	b := Budget{Calls: held(p.Budget.Calls), Tokens: held(p.Budget.Tokens)}
 	if p.Budget.Cost != nil {
-		b.Cost = new(tidy(*p.Budget.Cost * share))
+		b.Cost = new(roundDecimals(*p.Budget.Cost * share))
 	}
 	return b
 }
@@ -75,15 +75,15 @@ func (p *Plan) budget(t *Tally) (ls [3]limit) {
 			float64(b.Tokens)}
 	}
 	if b.Cost != nil { // only the known part of the cost counts
-		ls[2] = limit{UnitCost, tidy(t.KnownCost - t.FinalUsage.cost()), tidy(*b.Cost * left), *b.Cost}
+		ls[2] = limit{UnitCost, roundDecimals(t.KnownCost - t.FinalUsage.cost()), roundDecimals(*b.Cost * left), *b.Cost}
 	}
 	return ls
 }
 
-// spent reports whether the budget leaves nothing for another iteration (full), and whether the loop must stop at once
+// budgetUsed reports whether the budget leaves nothing for another iteration (full), and whether the loop must stop at once
 // (over) because the budget is exceeded or a call was refused. If the last call has used the budget exactly, the
 // running iteration may still finish.
-func (p *Plan) spent(t *Tally) (full, over bool) {
+func (p *Plan) budgetUsed(t *Tally) (full, over bool) {
 	for _, l := range p.budget(t) {
 		if l.unit != "" && l.used >= l.limit {
 			full, over = true, over || l.used > l.limit
@@ -92,8 +92,8 @@ func (p *Plan) spent(t *Tally) (full, over bool) {
 	return full, over || t.Spent != ""
 }
 
-// spentWords returns a text that says how much of the budget is used.
-func (p *Plan) spentWords(t *Tally) string {
+// budgetText returns a text that says how much of the budget is used.
+func (p *Plan) budgetText(t *Tally) string {
 	if t.Spent != "" {
 		return t.Spent
 	}
@@ -106,8 +106,8 @@ func (p *Plan) spentWords(t *Tally) string {
 	return fmt.Sprintf("%s of %s %s used", num(worst.used), num(worst.limit), worst.unit)
 }
 
-// late reports whether the loop has used up its time.
-func (p *Plan) late(t *Tally) bool {
+// isOutOfTime reports whether the loop has used up its time.
+func (p *Plan) isOutOfTime(t *Tally) bool {
 	if t.TimedOut != "" || p.Timeout == 0 {
 		return t.TimedOut != ""
 	}
@@ -122,8 +122,8 @@ func (p *Plan) Left(t *Tally) (left time.Duration, ok bool) {
 	return max(0, limit-t.Active-t.Between), p.Timeout > 0
 }
 
-// lateness returns a text that says how much of the time is used.
-func (p *Plan) lateness(t *Tally) string {
+// timeText returns a text that says how much of the time is used.
+func (p *Plan) timeText(t *Tally) string {
 	if t.TimedOut != "" {
 		return t.TimedOut
 	}
@@ -131,8 +131,8 @@ func (p *Plan) lateness(t *Tally) string {
 	return fmt.Sprintf("%s of %s used", brief.Clock(t.Active-t.FinalActive), brief.Clock(limit))
 }
 
-// iterationLate reports whether the running iteration has used up its time.
-func (p *Plan) iterationLate(t *Tally) bool {
+// iterationIsOutOfTime reports whether the running iteration has used up its time.
+func (p *Plan) iterationIsOutOfTime(t *Tally) bool {
 	return p.IterationTimeout > 0 && t.IterationActive >= time.Duration(p.IterationTimeout)
 }
 

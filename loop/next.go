@@ -66,9 +66,9 @@ func (p *Plan) Next(t *Tally) (d Decision) {
 	reason := p.reason(t)
 	switch fails := reason == ReasonCanceled || reason == ReasonError; {
 	case t.RollbackDue && !fails:
-		d.Action, d.To = Rollback, p.ground(t).Iteration
+		d.Action, d.To = Rollback, p.rollbackTarget(t).Iteration
 	case p.legDue(t):
-		p.toLeg(t, &d)
+		p.decideLeg(t, &d)
 	case reason == "":
 		p.step(t, &d)
 	case !fails && !t.Finalized && p.Finalizer() >= 0:
@@ -84,7 +84,7 @@ func (p *Plan) Next(t *Tally) (d Decision) {
 // step turns a decision into one that runs the step that is due.
 func (p *Plan) step(t *Tally, d *Decision) {
 	d.Action = RunStep
-	begins := p.between(t)
+	begins := p.isBetweenIterations(t)
 	step, start := p.scoresStart(t)
 	switch {
 	case start:
@@ -112,7 +112,7 @@ func (p *Plan) step(t *Tally, d *Decision) {
 	}
 	w, around := p.wait(t, d, begins)
 	d.Wait = w
-	if wait, open := p.open(t, d.Step); open && t.Idle+1 < p.length() {
+	if wait, open := p.circuitWait(t, d.Step); open && t.Idle+1 < p.length() {
 		d.Wait = 0
 		d.Refuse = p.refusal(t, d.Step, wait)
 		return
@@ -125,37 +125,37 @@ func (p *Plan) step(t *Tally, d *Decision) {
 // reason returns why the loop stops now, "" if it continues. If no iteration has succeeded, the result is ReasonError
 // instead of any reason except an exit and a cancellation.
 func (p *Plan) reason(t *Tally) StopReason {
-	r := p.first(t)
+	r := p.firstReason(t)
 	switch r {
 	case ReasonBudget, ReasonTimeout, ReasonCondition, ReasonTarget, ReasonConverged, ReasonNoProgress,
 		ReasonMaxIterations:
-		if t.barren() {
+		if t.hasNoSuccess() {
 			return ReasonError
 		}
 	}
 	return r
 }
 
-// barren reports whether at least one iteration has ended, no iteration has succeeded, and no step of a running
+// hasNoSuccess reports whether at least one iteration has ended, no iteration has succeeded, and no step of a running
 // iteration has succeeded.
-func (t *Tally) barren() bool {
+func (t *Tally) hasNoSuccess() bool {
 	return t.Succeeded == 0 && t.Barren > 0 && (t.Ended.Number != 0 || t.Worked == 0)
 }
 
-// first returns the first reason that holds, "" if the loop begins another leg instead of stopping.
-func (p *Plan) first(t *Tally) StopReason {
+// firstReason returns the first reason that holds, "" if the loop begins another leg instead of stopping.
+func (p *Plan) firstReason(t *Tally) StopReason {
 	if p.legDue(t) {
 		return ""
 	}
-	return p.holding(t)
+	return p.reasonWithoutLegs(t)
 }
 
-// holding returns the first reason that holds, without regard to legs.
-func (p *Plan) holding(t *Tally) StopReason {
+// reasonWithoutLegs returns the first reason that holds, without regard to legs.
+func (p *Plan) reasonWithoutLegs(t *Tally) StopReason {
 	ended := t.Ended.Number != 0
 	full, over := false, t.Spent != ""
 	if p.Budget != nil {
-		full, over = p.spent(t)
+		full, over = p.budgetUsed(t)
 	}
 	switch {
 	case t.Canceled != "":
@@ -164,7 +164,7 @@ func (p *Plan) holding(t *Tally) StopReason {
 		return ReasonError
 	case over:
 		return ReasonBudget
-	case p.late(t):
+	case p.isOutOfTime(t):
 		return ReasonTimeout
 	case t.Exit != nil:
 		return t.Exit.reason()
@@ -172,7 +172,7 @@ func (p *Plan) holding(t *Tally) StopReason {
 		return ReasonCondition
 	case !ended:
 		return ""
-	case p.Score != nil && t.Ended.Rejected == "" && p.Score.reached(t):
+	case p.Score != nil && t.Ended.Rejected == "" && p.Score.isReached(t):
 		return ReasonTarget
 	case p.converged(t):
 		return ReasonConverged
@@ -200,7 +200,7 @@ func (p *Plan) runnable(t *Tally) bool {
 		return len(p.Steps) > 0 && !p.Steps[0].Finalizer || p.length() > 0
 	}
 	place := t.Place
-	if p.between(t) {
+	if p.isBetweenIterations(t) {
 		place = 0
 	}
 	return p.stepAt(place) >= 0

@@ -47,7 +47,7 @@ func (p *Plan) trace(t *Tally, score float64) {
 // retrace replaces the score of an undone iteration in the course by the best score, because the loop goes back to the
 // best version. A failed attempt is not evidence that the scores stand still.
 func (p *Plan) retrace(t *Tally) {
-	n, ground := len(t.Course), p.ground(t).Score
+	n, ground := len(t.Course), p.rollbackTarget(t).Score
 	if n == 0 || t.Score == nil || ground == nil || t.IterationFailures > 0 {
 		return
 	}
@@ -228,11 +228,11 @@ func (s standstill) row(r Row) Row {
 	case s.scores == 0:
 		r.Threshold += ", and proof"
 		r.Note = "too few scores to know the judge's error"
-		return r.below(0)
+		return r.withNear(0)
 	}
 	r.Value = fmt.Sprintf("%s an iteration over %d scores, %s", signedShort(s.slope), s.scores, against(s.odds))
 	r.Threshold = s.amount() + ", " + against(s.need)
-	return r.below(min(r.Near, max(0, s.odds/s.need)))
+	return r.withNear(min(r.Near, max(0, s.odds/s.need)))
 }
 
 // against writes odds as text, such as 100:1. Its argument is their natural logarithm.
@@ -308,7 +308,7 @@ func (t *Tally) answers() int {
 // errorOf returns the standard error of the last score; 0 if it is unknown, or if the score is exact.
 func (p *Plan) errorOf(t *Tally) float64 {
 	v, _ := p.spread(t)
-	return tidy(math.Sqrt(v / float64(t.answers())))
+	return roundDecimals(math.Sqrt(v / float64(t.answers())))
 }
 
 // BestError returns the standard error of the best score, which is the mean of all answers about the best version. It
@@ -318,7 +318,7 @@ func (p *Plan) BestError(t *Tally) float64 {
 		return 0
 	}
 	v, _ := p.spread(t)
-	return tidy(math.Sqrt(v / float64(t.BestCount)))
+	return roundDecimals(math.Sqrt(v / float64(t.BestCount)))
 }
 
 // margin returns by how much an iteration may be worse than the best without being undone.
@@ -327,17 +327,17 @@ func (p *Plan) margin(t *Tally) float64 {
 		return t.Ended.Noise
 	}
 	v, _ := p.spread(t)
-	ground := p.ground(t)
+	ground := p.rollbackTarget(t)
 	both := v / float64(t.answers())
 	if !p.compares() || ground.Iteration != t.Rival.Iteration { // otherwise both scores come from one comparison with that version
 		both += v / float64(max(1, ground.Count))
 	}
-	return tidy(undone * math.Sqrt(both))
+	return roundDecimals(undone * math.Sqrt(both))
 }
 
 // worse returns a text that says by how much the iteration is worse than the best.
 func (p *Plan) worse(t *Tally) string {
-	s := fmt.Sprintf("score %s is worse than %s, %s", num(*t.Score), num(*p.ground(t).Score), p.whichBest(t))
+	s := fmt.Sprintf("score %s is worse than %s, %s", num(*t.Score), num(*p.rollbackTarget(t).Score), p.whichBest(t))
 	if m := p.margin(t); p.proves() && m > 0 {
 		s += ", by more than " + short(m)
 	}
@@ -360,16 +360,16 @@ func (p *Plan) recordError(t *Tally) {
 	}
 	rec.Error = p.errorOf(t)
 	if t.Judge.free() == 0 {
-		rec.Noise = tidy(step * rec.Error)
+		rec.Noise = roundDecimals(step * rec.Error)
 	}
 }
 
 // whichBest returns a text that names the best version.
 func (p *Plan) whichBest(t *Tally) string {
-	switch b := p.ground(t); {
+	switch b := p.rollbackTarget(t); {
 	case b.Iteration == 0:
 		return "the start"
-	case p.afresh(t):
+	case p.isFreshLeg(t):
 		return fmt.Sprintf("the best of this leg (iteration %d)", b.Iteration)
 	default:
 		return fmt.Sprintf("the best so far (iteration %d)", b.Iteration)
@@ -378,10 +378,10 @@ func (p *Plan) whichBest(t *Tally) string {
 
 // bestText returns a text that names the best version and its score.
 func (p *Plan) bestText(t *Tally) string {
-	switch b := p.ground(t); {
+	switch b := p.rollbackTarget(t); {
 	case b.Iteration == 0:
 		return "the start has " + num(*b.Score)
-	case p.afresh(t):
+	case p.isFreshLeg(t):
 		return fmt.Sprintf("the best of this leg is %s (iteration %d)", num(*b.Score), b.Iteration)
 	default:
 		return fmt.Sprintf("the best so far is %s (iteration %d)", num(*b.Score), b.Iteration)

@@ -148,21 +148,21 @@ type Refusal struct {
 	Reason    string `json:"reason,omitzero"`
 }
 
-// incoming is an outcome that Add is adding to a tally. Copies of a tally share the memory that their pointers and
+// addedOutcome is an outcome that Add is adding to a tally. Copies of a tally share the memory that their pointers and
 // slices refer to, so this package never writes to that memory; it allocates new values instead.
-type incoming struct{ *Outcome }
+type addedOutcome struct{ *Outcome }
 
-// fails replaces the failure of the outcome. The caller's Outcome does not change.
-func (o *incoming) fails(f *Failure) {
+// setFailure replaces the failure of the outcome. The caller's Outcome does not change.
+func (o *addedOutcome) setFailure(f *Failure) {
 	o.Outcome = new(*o.Outcome)
 	o.Failure = f
 }
 
-// sight returns what expressions see of the tally and the outcome.
-func (o *incoming) sight(t *Tally) *view { return &view{t, o.seen()} }
+// scope returns what expressions see of the tally and the outcome.
+func (o *addedOutcome) scope(t *Tally) *scope { return &scope{t, o.visibleState()} }
 
-// seen returns the state without the keys in Left.
-func (o *incoming) seen() map[string]any {
+// visibleState returns the state without the keys in Left.
+func (o *addedOutcome) visibleState() map[string]any {
 	if o.State == nil || len(o.Left) == 0 {
 		return o.State
 	}

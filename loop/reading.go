@@ -42,7 +42,7 @@ func mean(dims []Dimension) float64 {
 	for _, d := range dims {
 		sum += d.Value
 	}
-	return tidy(sum / float64(len(dims)))
+	return roundDecimals(sum / float64(len(dims)))
 }
 
 // dimensions returns the dimensions in a value. It sorts them by name if the plan names none.
@@ -54,12 +54,12 @@ func (s *Score) dimensions(v any) ([]Dimension, error) {
 		if len(held) > 0 {
 			for _, name := range slices.Sorted(maps.Keys(held)) {
 				if f, err := plain(held[name]); err == nil && len(dims) < maxDims {
-					dims = append(dims, Dimension{clip(name), f})
+					dims = append(dims, Dimension{truncate(name), f})
 				}
 			}
 		}
 		if dims == nil && s.DimensionTarget != nil {
-			return nil, lacks(v, object, `object "dimensions"`)
+			return nil, missingPart(v, object, `object "dimensions"`)
 		}
 		return dims, nil
 	}
@@ -70,7 +70,7 @@ func (s *Score) dimensions(v any) ([]Dimension, error) {
 			d, ok = object[name]
 		}
 		if !ok {
-			return nil, lacks(v, object, fmt.Sprintf("dimension %q", name))
+			return nil, missingPart(v, object, fmt.Sprintf("dimension %q", name))
 		}
 		f, err := plain(d)
 		if err != nil {
@@ -81,9 +81,9 @@ func (s *Score) dimensions(v any) ([]Dimension, error) {
 	return dims, nil
 }
 
-// lacks returns an error for a value that lacks a part of the score. The error quotes the value and says how to get the
+// missingPart returns an error for a value that lacks a part of the score. The error quotes the value and says how to get the
 // part. object is the JSON object in the value; nil if there is none.
-func lacks(v any, object map[string]any, part string) error {
+func missingPart(v any, object map[string]any, part string) error {
 	if object == nil {
 		return fmt.Errorf("%s is no JSON, so it has no %s; give the step an output_schema with it", valueText(v), part)
 	}
@@ -136,19 +136,19 @@ func plain(v any) (float64, error) {
 	return finite(f)
 }
 
-// maxSpoken is the number of bytes at the beginning of a judge's text that spoken reads.
-const maxSpoken = 16 << 10
+// maxScoreText is the number of bytes at the beginning of a judge's text that scoreInText reads.
+const maxScoreText = 16 << 10
 
-// spoken finds the score in a judge's text. It takes, in this order: the number after "final score" (or overall, or
+// scoreInText finds the score in a judge's text. It takes, in this order: the number after "final score" (or overall, or
 // total), the number after "score" at the beginning of a line, the number after "score" anywhere else, the number that
 // the text begins with, and a number in a form like 6/10 or 6 out of 10. A count that begins the text, as in "3
 // issues", is used only if no other form is found. The number of a list item, as in "1. Fix the intro", is not a score.
 // If a form occurs more than once, all its numbers must be equal.
 //
-// It reads only the first maxSpoken bytes, because a score does not come later and the cost of each search grows with
+// It reads only the first maxScoreText bytes, because a score does not come later and the cost of each search grows with
 // the text.
-func spoken(text string) (float64, error) {
-	text = text[:min(len(text), maxSpoken)]
+func scoreInText(text string) (float64, error) {
+	text = text[:min(len(text), maxScoreText)]
 	lower := strings.ToLower(text)
 	tiers := [3][]float64{}
 	var labels [][]int
@@ -169,7 +169,7 @@ func spoken(text string) (float64, error) {
 	}
 	for _, found := range tiers {
 		if len(found) > 0 {
-			return only(text, found)
+			return soleNumber(text, found)
 		}
 	}
 	bare := strings.TrimLeft(text, decoration)
@@ -192,15 +192,15 @@ func spoken(text string) (float64, error) {
 	}
 	switch {
 	case len(found) > 0:
-		return only(text, found)
+		return soleNumber(text, found)
 	case begins:
 		return expr.Number(bare)
 	}
 	return 0, fmt.Errorf("%q has neither a number nor JSON with one; %s", excerpt(text), pinned)
 }
 
-// only returns the number in found. It returns an error if found has different numbers.
-func only(text string, found []float64) (float64, error) {
+// soleNumber returns the number in found. It returns an error if found has different numbers.
+func soleNumber(text string, found []float64) (float64, error) {
 	for _, f := range found {
 		if f != found[0] {
 			return 0, fmt.Errorf("%q has both %s and %s; %s", excerpt(text), num(found[0]), num(f), pinned)

@@ -33,7 +33,7 @@ func (p *Plan) record(t *Tally, reason StopReason) *StopRecord {
 		r.By, r.Scope = t.Exit.By, t.Exit.Scope
 	}
 	r.Detail, r.Proof = p.detail(t, reason), p.proof(t, reason)
-	r.NoneSucceeded = reason == ReasonError && t.Fatal == nil && t.barren()
+	r.NoneSucceeded = reason == ReasonError && t.Fatal == nil && t.hasNoSuccess()
 	rows := p.rows(t, reason)
 	r.Conditions, r.Nearest = make([]ConditionRecord, len(rows)), nearest(rows)
 	for i := range rows {
@@ -77,7 +77,7 @@ func (p *Plan) proof(t *Tally, reason StopReason) *Proof {
 		still := p.still
 		if !p.converged(t) {
 			if t.Outlook != nil {
-				return p.cheaper(t.Outlook)
+				return p.worthProof(t.Outlook)
 			}
 			still = p.cheap
 		}
@@ -117,15 +117,15 @@ func (p *Plan) detail(t *Tally, reason StopReason) string {
 	case ReasonCondition:
 		return p.StopWhen.String()
 	case ReasonBudget:
-		return p.spentWords(t)
+		return p.budgetText(t)
 	case ReasonTimeout:
-		return p.lateness(t)
+		return p.timeText(t)
 	case ReasonTarget:
-		return p.attained(t)
+		return p.targetText(t)
 	case ReasonNoProgress:
 		return p.NoProgress.evidence(t)
 	case ReasonConverged:
-		if legs := p.legWords(t); legs != "" {
+		if legs := p.legText(t); legs != "" {
 			return p.plateau(t) + "; " + legs
 		}
 		return p.plateau(t)
@@ -173,9 +173,9 @@ func (p *Plan) plateau(t *Tally) string {
 func (p *Plan) failure(t *Tally) string {
 	f := t.Fatal
 	switch {
-	case f == nil && t.barren() && t.LastFailure != nil:
+	case f == nil && t.hasNoSuccess() && t.LastFailure != nil:
 		return NoneSucceeded + "; the last failure: " + t.LastFailure.String()
-	case f == nil && t.barren():
+	case f == nil && t.hasNoSuccess():
 		return NoneSucceeded
 	case f == nil:
 		return "the plan has no step to run"

@@ -74,7 +74,7 @@ func (p *Plan) Extend(t *Tally) error {
 }
 
 func (p *Plan) reopen(t *Tally) error {
-	if err := p.refuses(t); err != nil {
+	if err := p.checkReopen(t); err != nil {
 		return err
 	}
 	within := t.Ended.Number == 0
@@ -98,23 +98,23 @@ func (p *Plan) reopen(t *Tally) error {
 	t.Finalized, t.FinalizerFailure = false, ""
 	t.FinalUsage, t.FinalActive = Usage{}, 0
 	if r := p.reason(t); r != "" {
-		return p.stays(t, r)
+		return p.stillStopped(t, r)
 	}
 	return nil
 }
 
-// refuses returns an error if the plan does not remove what has ended the loop.
-func (p *Plan) refuses(t *Tally) error {
+// checkReopen returns an error if the plan does not remove what has ended the loop.
+func (p *Plan) checkReopen(t *Tally) error {
 	b := t.Bounds
 	switch f := t.Fatal; {
 	case t.Exit != nil && t.Exit.Waits:
 		return &StoppedError{t.Exit.reason(), t.Exit.By + " waits for an answer", "answer it"}
 	case t.Exit != nil:
-		return p.stays(t, t.Exit.reason())
+		return p.stillStopped(t, t.Exit.reason())
 	case f == nil:
 	case f.Kind == StateTooLarge && f.Step == "" && p.StateLimit > 0 && t.StateSize > p.StateLimit:
-		return p.stays(t, ReasonError)
-	case f.Kind == IterationTimeout && p.iterationLate(t):
+		return p.stillStopped(t, ReasonError)
+	case f.Kind == IterationTimeout && p.iterationIsOutOfTime(t):
 		return &StoppedError{ReasonError, p.failure(t), "raise iteration_timeout above " + p.IterationTimeout.String()}
 	case f.Running > 0 && p.MaxConsecutiveFailures > 0 && t.FailuresRunning >= p.MaxConsecutiveFailures:
 		return &StoppedError{ReasonError, p.failure(t), fmt.Sprintf("raise max_consecutive_failures above %d",
@@ -122,22 +122,22 @@ func (p *Plan) refuses(t *Tally) error {
 	}
 	switch {
 	case t.TimedOut != "" && b != nil && b.Timeout > 0 && p.Timeout > 0 && p.Timeout <= b.Timeout:
-		return p.stays(t, ReasonTimeout)
-	case t.Spent != "" && b != nil && b.Budget != nil && !p.Budget.roomier(b.Budget):
-		return p.stays(t, ReasonBudget)
+		return p.stillStopped(t, ReasonTimeout)
+	case t.Spent != "" && b != nil && b.Budget != nil && !p.Budget.isLooserThan(b.Budget):
+		return p.stillStopped(t, ReasonBudget)
 	}
 	return nil
 }
 
-// roomier reports whether at least one limit of b is larger than that of other. other is not nil.
-func (b *Budget) roomier(other *Budget) bool {
+// isLooserThan reports whether at least one limit of b is larger than that of other. other is not nil.
+func (b *Budget) isLooserThan(other *Budget) bool {
 	more := func(now, then int64) bool { return then > 0 && (now == 0 || now > then) }
 	return b == nil || more(b.Calls, other.Calls) || more(b.Tokens, other.Tokens) ||
 		other.Cost != nil && (b.Cost == nil || *b.Cost > *other.Cost)
 }
 
-// stays returns the error for a reason that still holds.
-func (p *Plan) stays(t *Tally, r StopReason) error {
+// stillStopped returns the error for a reason that still holds.
+func (p *Plan) stillStopped(t *Tally, r StopReason) error {
 	e := &StoppedError{Reason: r, Detail: p.detail(t, r)}
 	switch r {
 	case ReasonMaxIterations:
@@ -151,13 +151,13 @@ func (p *Plan) stays(t *Tally, r StopReason) error {
 	case ReasonConverged, ReasonNoProgress, ReasonCondition:
 		e.Hint = "take out what ends it, or make it stricter"
 	case ReasonExit, ReasonEscalated, ReasonImpossible, ReasonBlocked:
-		e.leaves(t.Exit.By, t.Exit.Reason)
+		e.setExit(t.Exit.By, t.Exit.Reason)
 	}
 	return e
 }
 
-// leaves sets the detail and the hint for an agent that asked to leave the loop.
-func (e *StoppedError) leaves(by, why string) {
+// setExit sets the detail and the hint for an agent that asked to leave the loop.
+func (e *StoppedError) setExit(by, why string) {
 	if e.Detail = by + " asked to leave"; why != "" {
 		e.Detail += ": " + why
 	}
@@ -171,7 +171,7 @@ func (p *Plan) Lifts(rec *StopRecord, old *Plan) error {
 	e := &StoppedError{Reason: rec.Reason, Detail: rec.Detail}
 	switch rec.Reason {
 	case ReasonExit, ReasonEscalated, ReasonImpossible, ReasonBlocked:
-		e.leaves(rec.By, rec.Detail)
+		e.setExit(rec.By, rec.Detail)
 	case ReasonMaxIterations:
 		if p.MaxIterations == 0 || int(p.MaxIterations) > rec.Iteration {
 			return nil
@@ -183,7 +183,7 @@ func (p *Plan) Lifts(rec *StopRecord, old *Plan) error {
 		}
 		e.Hint = "raise timeout above " + old.Timeout.String()
 	case ReasonBudget:
-		if old.Budget == nil || p.Budget.roomier(old.Budget) {
+		if old.Budget == nil || p.Budget.isLooserThan(old.Budget) {
 			return nil // the budget that was spent may be that of the run
 		}
 		e.Hint = "raise budget"

@@ -130,7 +130,7 @@ type reading struct {
 }
 
 // read returns the score of an outcome; the error says why there is none.
-func (s *Score) read(t *Tally, o *incoming) (reading, error) {
+func (s *Score) read(t *Tally, o *addedOutcome) (reading, error) {
 	var v any
 	switch {
 	case o.Exit != nil && o.Exit.Score != nil && t.Exit != nil:
@@ -141,13 +141,13 @@ func (s *Score) read(t *Tally, o *incoming) (reading, error) {
 		if err != nil {
 			return reading{}, err
 		}
-		v, err = q.EvalIn(context.Background(), o.sight(t))
+		v, err = q.EvalIn(context.Background(), o.scope(t))
 		if err != nil {
 			return reading{}, err
 		}
 	default:
 		var ok bool
-		if v, ok = o.seen()[s.Key]; !ok {
+		if v, ok = o.visibleState()[s.Key]; !ok {
 			return reading{}, &expr.KeyError{Path: "state", Key: s.Key}
 		}
 	}
@@ -165,7 +165,7 @@ func (s *Score) Best(states []map[string]any) (best int, why []error) {
 	most := 0.0
 	why = make([]error, len(states))
 	for i, state := range states {
-		got, err := s.read(&Tally{}, &incoming{&Outcome{State: state}})
+		got, err := s.read(&Tally{}, &addedOutcome{&Outcome{State: state}})
 		if why[i] = err; err == nil && (best < 0 || s.better(got.score, most)) {
 			best, most = i, got.score
 		}
@@ -228,7 +228,7 @@ func (s *Score) inText(text string) (float64, error) {
 			return s.number(v)
 		}
 	}
-	return spoken(text)
+	return scoreInText(text)
 }
 
 // inObject reads the score from the Field of a JSON object.

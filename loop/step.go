@@ -75,8 +75,8 @@ type stepTally struct {
 
 const maxTimes = 32
 
-// remember adds a run of a step to the step's history.
-func (p *Plan) remember(t *Tally, o *incoming) {
+// recordStep adds a run of a step to the step's history.
+func (p *Plan) recordStep(t *Tally, o *addedOutcome) {
 	if o.Step < 0 || o.Step >= len(p.Steps) {
 		return
 	}
@@ -93,10 +93,10 @@ func (p *Plan) remember(t *Tally, o *incoming) {
 		times := make([]time.Duration, 0, maxTimes)
 		times = append(times, st.Times[max(0, len(st.Times)-maxTimes+1):]...)
 		st.Times = append(times, took)
-		p.keep(t, o.Step, st)
+		p.setStepTally(t, o.Step, st)
 	}
 	if s.Circuit != nil {
-		p.count(t, o, kind)
+		p.countForCircuit(t, o, kind)
 	}
 }
 
@@ -108,8 +108,8 @@ func (t *Tally) stepTally(step int) stepTally {
 	return stepTally{}
 }
 
-// keep replaces the history of a step. It allocates a new list, because copies of the tally share the old one.
-func (p *Plan) keep(t *Tally, step int, st stepTally) {
+// setStepTally replaces the history of a step. It allocates a new list, because copies of the tally share the old one.
+func (p *Plan) setStepTally(t *Tally, step int, st stepTally) {
 	per := make([]stepTally, len(p.Steps))
 	copy(per, t.PerStep)
 	per[step] = st
@@ -145,8 +145,8 @@ func (p *Plan) Retries(t *Tally, o Outcome) bool {
 	return u.Retries > t.Retries && p.reason(&u) == ""
 }
 
-// again reports whether a failed step is retried. attempt is the number of the attempt that has failed, from 1.
-func (p *Plan) again(step, attempt int, f *Failure) bool {
+// mayRetry reports whether a failed step is retried. attempt is the number of the attempt that has failed, from 1.
+func (p *Plan) mayRetry(step, attempt int, f *Failure) bool {
 	if step < 0 || step >= len(p.Steps) || f.Permanent {
 		return false
 	}
@@ -158,12 +158,12 @@ func (p *Plan) again(step, attempt int, f *Failure) bool {
 	return r != nil && attempt < int(r.Attempts) && f.RetryAfter <= r.longest()
 }
 
-// asksTooMuch returns a failure with an extended message if the step is not retried only because f asks for a longer
+// retryDelayTooLong returns a failure with an extended message if the step is not retried only because f asks for a longer
 // wait than the plan allows; else nil.
-func (p *Plan) asksTooMuch(step, attempt int, f *Failure) *Failure {
+func (p *Plan) retryDelayTooLong(step, attempt int, f *Failure) *Failure {
 	now := *f
 	now.RetryAfter = 0
-	if f.RetryAfter == 0 || p.again(step, attempt, f) || !p.again(step, attempt, &now) {
+	if f.RetryAfter == 0 || p.mayRetry(step, attempt, f) || !p.mayRetry(step, attempt, &now) {
 		return nil
 	}
 	now.Message = fmt.Sprintf("%s (not tried again: it asks to wait %s, and retry.max_backoff is %s)", f.Message,
@@ -182,10 +182,10 @@ func (p *Plan) wait(t *Tally, d *Decision, begins bool) (w, around time.Duration
 		return 0, 0
 	}
 	if begins {
-		around = plus(t.After, time.Duration(p.DelayBefore))
-		return plus(around, time.Duration(s.DelayBefore)), around
+		around = addDelays(t.After, time.Duration(p.DelayBefore))
+		return addDelays(around, time.Duration(s.DelayBefore)), around
 	}
-	return plus(t.After, time.Duration(s.DelayBefore)), 0
+	return addDelays(t.After, time.Duration(s.DelayBefore)), 0
 }
 
 // wait returns the wait before a further attempt: the backoff, shortened by up to a fifth, or a longer wait that the
@@ -247,8 +247,8 @@ func (p *Plan) circuit(step int) int {
 	return step
 }
 
-// count updates the circuit of a step after a run. kind is the kind of its failure, "" if it succeeded.
-func (p *Plan) count(t *Tally, o *incoming, kind string) {
+// countForCircuit updates the circuit of a step after a run. kind is the kind of its failure, "" if it succeeded.
+func (p *Plan) countForCircuit(t *Tally, o *addedOutcome, kind string) {
 	at := p.circuit(o.Step)
 	st := t.stepTally(at)
 	switch {
@@ -264,11 +264,11 @@ func (p *Plan) count(t *Tally, o *incoming, kind string) {
 			st.OpenedAt = new(t.Active)
 		}
 	}
-	p.keep(t, at, st)
+	p.setStepTally(t, at, st)
 }
 
-// open reports whether the circuit of a step is open, and how long to wait until the step may run again.
-func (p *Plan) open(t *Tally, step int) (wait time.Duration, open bool) {
+// circuitWait reports whether the circuit of a step is open, and how long to wait until the step may run again.
+func (p *Plan) circuitWait(t *Tally, step int) (wait time.Duration, open bool) {
 	c := p.Steps[step].Circuit
 	if c == nil {
 		return 0, false
@@ -285,7 +285,7 @@ func (p *Plan) open(t *Tally, step int) (wait time.Duration, open bool) {
 func (p *Plan) refusal(t *Tally, step int, wait time.Duration) *Failure {
 	who := "it"
 	if name := p.Steps[step].Circuit.Endpoint; name != "" {
-		who = fmt.Sprintf("endpoint %q", clip(name))
+		who = fmt.Sprintf("endpoint %q", truncate(name))
 	}
 	return &Failure{Kind: CircuitOpen, Message: fmt.Sprintf(
 		"not run: %s failed %d times running and is tried again after %s", who, t.stepTally(p.circuit(step)).Failures,

@@ -166,8 +166,8 @@ type planTally struct {
 	StateSize int64 `json:"state_size,omitzero"`
 
 	// Truths has the results of the last evaluation of StopWhen. Looked says that the last outcome caused it.
-	Truths []truth `json:"truths,omitzero"`
-	Looked bool    `json:"looked,omitzero"`
+	Truths []conditionResult `json:"truths,omitzero"`
+	Looked bool              `json:"looked,omitzero"`
 
 	// IterationFailures counts the failed steps of this iteration. FailuresRunning counts the last steps that failed in
 	// a row.

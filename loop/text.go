@@ -42,7 +42,7 @@ func (r IterationRecord) String() string {
 	}
 	s += brief.Signed(*r.Delta)
 	if r.Percent != nil {
-		s += fmt.Sprintf(" (%.1f%%)", tidy(*r.Percent))
+		s += fmt.Sprintf(" (%.1f%%)", roundDecimals(*r.Percent))
 	}
 	if r.WithinNoise() {
 		s += ", " + TextWithinNoise
@@ -67,8 +67,8 @@ func (r *StopRecord) String() string {
 	return s
 }
 
-// tidy rounds to nine decimals, so that 6.8-5.2 is 1.6. It leaves numbers of a million and more as they are.
-func tidy(f float64) float64 {
+// roundDecimals rounds to nine decimals, so that 6.8-5.2 is 1.6. It leaves numbers of a million and more as they are.
+func roundDecimals(f float64) float64 {
 	if math.Abs(f) >= 1e6 {
 		return f
 	}
@@ -99,11 +99,11 @@ func withSign(f float64) string {
 	return "+" + num(f)
 }
 
-// clip shortens a message to maxText bytes.
-func clip(s string) string { return brief.ClipBytes(s, maxText) }
+// truncate shortens a message to maxText bytes.
+func truncate(s string) string { return brief.ClipBytes(s, maxText) }
 
-// shortly writes a value for people. It gives the type and the size of maps and lists, and the length of long texts.
-func shortly(v any) string {
+// summarize writes a value for people. It gives the type and the size of maps and lists, and the length of long texts.
+func summarize(v any) string {
 	switch x := v.(type) {
 	case nil:
 		return "null"

@@ -31,7 +31,7 @@ func (p *Plan) With(path, value string) (*Plan, error) {
 	if err := d.Decode(&plan); err != nil {
 		return nil, err
 	}
-	w := walk{path, value}
+	w := pathSetter{path, value}
 	plan, err = w.into(plan, reflect.TypeFor[Plan](), strings.Split(strings.NewReplacer("[", ".", "]", "").Replace(path), "."))
 	if err != nil {
 		return nil, err
@@ -40,20 +40,20 @@ func (p *Plan) With(path, value string) (*Plan, error) {
 		return nil, err
 	}
 	changed := new(Plan)
-	if err := strictly(text, changed); err != nil {
-		return nil, fmt.Errorf("%s=%s: %w", path, value, inWords(err))
+	if err := decodeStrict(text, changed); err != nil {
+		return nil, fmt.Errorf("%s=%s: %w", path, value, withoutGoTypes(err))
 	}
 	return changed, nil
 }
 
-func strictly(text []byte, v any) error {
+func decodeStrict(text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	return d.Decode(v)
 }
 
-// inWords rewrites a type error without the names of Go types.
-func inWords(err error) error {
+// withoutGoTypes rewrites a type error without the names of Go types.
+func withoutGoTypes(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Errorf("%s cannot be %s", e.Value, kindOf(e.Type))
 	}
@@ -74,11 +74,11 @@ func kindOf(t reflect.Type) string {
 	return "a " + t.Kind().String()
 }
 
-// walk goes down the JSON of a plan along the Go types of its fields.
-type walk struct{ path, value string }
+// pathSetter goes down the JSON of a plan along the Go types of its fields.
+type pathSetter struct{ path, value string }
 
 // into returns v, of type t, after setting the value at the path rest.
-func (w walk) into(v any, t reflect.Type, rest []string) (any, error) {
+func (w pathSetter) into(v any, t reflect.Type, rest []string) (any, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -101,7 +101,7 @@ func (w walk) into(v any, t reflect.Type, rest []string) (any, error) {
 }
 
 // field sets the value in a field of an object. Its errors suggest a similar name.
-func (w walk) field(v any, t reflect.Type, rest []string) (any, error) {
+func (w pathSetter) field(v any, t reflect.Type, rest []string) (any, error) {
 	names, types := fieldsOf(t)
 	i := slices.Index(names, rest[0])
 	if i < 0 {
@@ -154,7 +154,7 @@ func fieldsOf(t reflect.Type) (names []string, types []reflect.Type) {
 }
 
 // element sets the value in an element of a list. It finds the element by its index or, for steps, by its name.
-func (w walk) element(v any, t reflect.Type, rest []string) (any, error) {
+func (w pathSetter) element(v any, t reflect.Type, rest []string) (any, error) {
 	list, _ := v.([]any)
 	at := -1
 	var names []string
@@ -188,7 +188,7 @@ func (w walk) element(v any, t reflect.Type, rest []string) (any, error) {
 }
 
 // leaf parses the value for a field of type t. It returns nil to remove the field.
-func (w walk) leaf(t reflect.Type) (any, error) {
+func (w pathSetter) leaf(t reflect.Type) (any, error) {
 	if w.value == "null" {
 		return nil, nil
 	}

@@ -52,8 +52,8 @@ func (p *Plan) use(t *Tally) float64 {
 	return 1
 }
 
-// weigh stores what to expect of the next iterations, when an iteration has ended.
-func (p *Plan) weigh(t *Tally) {
+// updateWorth stores what to expect of the next iterations, when an iteration has ended.
+func (p *Plan) updateWorth(t *Tally) {
 	t.Worth, t.Outlook = nil, nil
 	if p.NotWorth == nil || t.Score == nil || t.Complete == 0 {
 		return
@@ -61,20 +61,20 @@ func (p *Plan) weigh(t *Tally) {
 	var o *outlook
 	gain, known := 0.0, false
 	if p.Version < 4 {
-		gain, known = p.next(t)
+		gain, known = p.nextGain(t)
 	} else if o = p.outlook(t); o != nil {
 		gain, known = o.Gain, true
 	}
 	if use := p.use(t); known && use > 0 && isFinite(gain/use) { // an iteration that costs nothing is always worth it
-		t.Worth, t.Outlook = new(tidy(gain/use)), o
+		t.Worth, t.Outlook = new(roundDecimals(gain/use)), o
 	}
 }
 
-// next returns the next gain of the curve through the scores.
-func (p *Plan) next(t *Tally) (gain float64, known bool) {
+// nextGain returns the next gain of the curve through the scores.
+func (p *Plan) nextGain(t *Tally) (gain float64, known bool) {
 	scores := t.recent()
-	var c course
-	if len(scores) < fewGains || !c.through(p, scores, t.Judge.floor()) {
+	var c trendFit
+	if len(scores) < fewGains || !c.fitScores(p, scores, t.Judge.floor()) {
 		return 0, false
 	}
 	return c.best.next, true
@@ -88,7 +88,7 @@ func (p *Plan) notWorth(t *Tally) bool {
 	case t.Outlook == nil: // by the rules before version 4
 		return p.cheap(t).holds()
 	}
-	return p.rest(t) < p.enough(t)
+	return p.expectedRest(t) < p.leastRest(t)
 }
 
 // The constants of outlook; doc/performance.md has their reasons.
@@ -116,7 +116,7 @@ func (p *Plan) outlook(t *Tally) *outlook {
 	v, exact := p.spread(t)
 	o, points := &outlook{Exact: exact, Use: p.use(t)}, t.Course
 	if exact {
-		gain, known := p.next(t)
+		gain, known := p.nextGain(t)
 		if !known {
 			return nil
 		}
@@ -149,21 +149,21 @@ func (p *Plan) outlook(t *Tally) *outlook {
 // price returns the price of an iteration, in points of the score.
 func (p *Plan) price(o *outlook) float64 { return max(p.NotWorth.Gain*o.Use, leastPrice*o.Error) }
 
-// rest returns the expected gain of the iterations that are left, beyond their price. The loop can stop as soon as
+// expectedRest returns the expected gain of the iterations that are left, beyond their price. The loop can stop as soon as
 // they cost more than they gain, so that a loss counts as 0.
-func (p *Plan) rest(t *Tally) float64 {
+func (p *Plan) expectedRest(t *Tally) float64 {
 	left := uint(farthest)
 	if p.MaxIterations > 0 {
 		left = max(1, min(left, p.MaxIterations-min(p.MaxIterations, uint(t.ended()))))
 	}
-	return float64(left) * positive(t.Outlook.Gain-p.price(t.Outlook), t.Outlook.Off)
+	return float64(left) * meanAboveZero(t.Outlook.Gain-p.price(t.Outlook), t.Outlook.Off)
 }
 
-// enough returns what going on must be worth.
-func (p *Plan) enough(t *Tally) float64 { return share * p.price(t.Outlook) }
+// leastRest returns what going on must be worth.
+func (p *Plan) leastRest(t *Tally) float64 { return share * p.price(t.Outlook) }
 
-// positive returns the mean of a normally distributed value, of which a value below 0 counts as 0.
-func positive(mean, deviation float64) float64 {
+// meanAboveZero returns the mean of a normally distributed value, of which a value below 0 counts as 0.
+func meanAboveZero(mean, deviation float64) float64 {
 	if deviation == 0 {
 		return max(0, mean)
 	}
@@ -171,8 +171,8 @@ func positive(mean, deviation float64) float64 {
 	return mean*math.Erfc(-z/math.Sqrt2)/2 + deviation*math.Exp(-z*z/2)/math.Sqrt(2*math.Pi)
 }
 
-// cheaper returns how sure it is that an iteration gains less than its price; nil if the scores have no noise.
-func (p *Plan) cheaper(o *outlook) *Proof {
+// worthProof returns how sure it is that an iteration gains less than its price; nil if the scores have no noise.
+func (p *Plan) worthProof(o *outlook) *Proof {
 	if o.Exact || o.Off == 0 {
 		return nil
 	}
@@ -203,11 +203,11 @@ func (p *Plan) worthRow(t *Tally, reason StopReason) Row {
 	}
 	r.Value, r.Have, r.Near, r.Tense = num(*t.Worth), t.Worth, ratio(w.Gain, t.Worth), ""
 	if o := t.Outlook; o != nil {
-		rest, enough := p.rest(t), p.enough(t)
+		rest, enough := p.expectedRest(t), p.leastRest(t)
 		r.Value = fmt.Sprintf("%s an iteration over %d scores, going on is worth %s", signedShort(o.Gain), o.Scores, short(rest))
 		r.Threshold = short(p.price(o)) + ", " + short(enough)
 		if rest > enough {
-			r = r.below(enough / rest)
+			r = r.withNear(enough / rest)
 		}
 	}
 	return r

@@ -9,9 +9,9 @@ import (
 	"github.com/refrain-dev/refrain/expr"
 )
 
-// truth is the result of evaluating one condition. The truths of a plan are in the order of its conditions, each
+// conditionResult is the result of evaluating one condition. Tally.Truths has those of a plan in the order of its conditions, each
 // condition before its parts.
-type truth struct {
+type conditionResult struct {
 	Holds bool `json:"holds,omitzero"`
 	// Run is the number of iterations in a row in which the condition has held.
 	Run uint `json:"run,omitzero"`
@@ -28,50 +28,50 @@ type truth struct {
 	Note string `json:"note,omitzero"`
 }
 
-// words returns the two sides as text for people.
-func (t *truth) words() (value, threshold string) {
+// sides returns the two sides as text for people.
+func (t *conditionResult) sides() (value, threshold string) {
 	if t.Op != "" {
 		return num(t.Left), t.Op + " " + num(t.Right)
 	}
 	return t.Value, t.Threshold
 }
 
-// look evaluates StopWhen and stores the results. ended says that an iteration has just ended.
-func (p *Plan) look(t *Tally, o *incoming, ended bool) {
-	l := looker{view: o.sight(t), prev: t.Truths, ended: ended}
-	l.look(p.StopWhen)
+// evaluate evaluates StopWhen and stores the results. ended says that an iteration has just ended.
+func (p *Plan) evaluate(t *Tally, o *addedOutcome, ended bool) {
+	l := evaluator{view: o.scope(t), prev: t.Truths, ended: ended}
+	l.evaluate(p.StopWhen)
 	t.Looked = true
 	if !slices.Equal(l.next, t.Truths) {
 		t.Truths = l.next
 	}
 }
 
-// lookOnce evaluates StopWhen for the stop record.
-func (p *Plan) lookOnce(t *Tally, o *incoming) {
+// evaluateOnce evaluates StopWhen for the stop record.
+func (p *Plan) evaluateOnce(t *Tally, o *addedOutcome) {
 	if p.StopWhen != nil && o.State != nil {
-		p.look(t, o, false)
+		p.evaluate(t, o, false)
 	}
 }
 
-// looker evaluates the conditions of a plan against one state.
-type looker struct {
-	view  *view
-	prev  []truth // results of the previous evaluation; may be shorter
-	next  []truth
+// evaluator evaluates the conditions of a plan against one state.
+type evaluator struct {
+	view  *scope
+	prev  []conditionResult // results of the previous evaluation; may be shorter
+	next  []conditionResult
 	ended bool // an iteration has ended, so the counts for For change
 }
 
-// look appends the results of c and its parts. known is false if the condition could not be evaluated.
-func (l *looker) look(c *Condition) (holds, known bool) {
+// evaluate appends the results of c and its parts. known is false if the condition could not be evaluated.
+func (l *evaluator) evaluate(c *Condition) (holds, known bool) {
 	i := len(l.next)
-	l.next = append(l.next, truth{})
-	var t truth
+	l.next = append(l.next, conditionResult{})
+	var t conditionResult
 	switch {
 	case c.Expr != "":
 		holds, known = l.leaf(&t, c.Expr)
 	case c.Not != nil:
 		j := len(l.next)
-		holds, known = l.look(c.Not)
+		holds, known = l.evaluate(c.Not)
 		holds = !holds && known
 		if known {
 			t.Near = 1 - l.next[j].Near
@@ -112,11 +112,11 @@ const nearly = 0.999
 
 // parts evaluates the parts of Any (decides is true) or of All (decides is false) with three-valued logic. One known
 // part that equals decides gives the result; otherwise the result is unknown if any part is.
-func (l *looker) parts(cs []Condition, decides bool) (holds, known bool, near float64) {
+func (l *evaluator) parts(cs []Condition, decides bool) (holds, known bool, near float64) {
 	known, decided := true, false
 	for i := range cs {
 		j := len(l.next)
-		h, k := l.look(&cs[i])
+		h, k := l.evaluate(&cs[i])
 		decided = decided || k && h == decides
 		known = known && k
 		if decides {
@@ -132,15 +132,15 @@ func (l *looker) parts(cs []Condition, decides bool) (holds, known bool, near fl
 }
 
 // leaf evaluates one expression. known is false if it cannot be compiled or evaluated; t.Note then says why.
-func (l *looker) leaf(t *truth, src string) (holds, known bool) {
+func (l *evaluator) leaf(t *conditionResult, src string) (holds, known bool) {
 	q, err := compile(src)
 	if err != nil {
-		t.Note = clip(err.Error())
+		t.Note = truncate(err.Error())
 		return false, false
 	}
 	v, err := q.Test(l.view)
 	if err != nil {
-		t.Note = clip(err.Error())
+		t.Note = truncate(err.Error())
 		if _, reads := q.Reads("score"); reads && l.view.t.Score == nil {
 			t.Note = "there is no score"
 		}
@@ -151,7 +151,7 @@ func (l *looker) leaf(t *truth, src string) (holds, known bool) {
 }
 
 // compare stores the two sides of the comparison that an expression has made.
-func (t *truth) compare(v *expr.Verdict) {
+func (t *conditionResult) compare(v *expr.Verdict) {
 	if v.Op == "" {
 		t.Value, t.Threshold = "false", "true"
 		if v.Holds {
@@ -168,12 +168,12 @@ func (t *truth) compare(v *expr.Verdict) {
 			return
 		}
 	}
-	t.Value, t.Threshold = side(v.Left), v.Op+" "+side(v.Right)
+	t.Value, t.Threshold = formatSide(v.Left), v.Op+" "+formatSide(v.Right)
 }
 
-func side(s expr.Side) string {
+func formatSide(s expr.Side) string {
 	if text, ok := s.Text(); ok {
 		return briefText(text)
 	}
-	return shortly(s.Value)
+	return summarize(s.Value)
 }

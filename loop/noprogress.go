@@ -25,9 +25,9 @@ type NoProgress struct {
 func (n *NoProgress) repeats() int { return int(max(2, cmp.Or(n.Repeats, 3))) }
 func (n *NoProgress) swings() int  { return int(max(1, cmp.Or(n.Swings, 2))) }
 
-// print adds the result of a step to the fingerprint of the iteration, and to the fingerprint of what the judge will
+// addToFingerprints adds the result of a step to the fingerprint of the iteration, and to the fingerprint of what the judge will
 // see. It skips the judge itself, because its answer is not part of what it judges.
-func (p *Plan) print(t *Tally, o *incoming) {
+func (p *Plan) addToFingerprints(t *Tally, o *addedOutcome) {
 	if p.judges(o.Step) {
 		return
 	}
@@ -50,15 +50,15 @@ func addFingerprint(print uint64, fingerprint string) uint64 {
 // unknownPrint is the fingerprint of an iteration in which the result of a step is unknown.
 const unknownPrint = 1
 
-// circle records the fingerprint of an iteration that has ended, and updates the counts of repetitions.
-func (p *Plan) circle(t *Tally, o *incoming) {
+// countRepeats records the fingerprint of an iteration that has ended, and updates the counts of repetitions.
+func (p *Plan) countRepeats(t *Tally, o *addedOutcome) {
 	n := p.NoProgress
 	if n == nil || !t.Ended.Complete {
 		return
 	}
 	print := t.Print
 	if len(n.Keys) > 0 {
-		print = printOf(o.State, n.Keys)
+		print = fingerprintOf(o.State, n.Keys)
 	}
 	if print <= unknownPrint {
 		return
@@ -81,8 +81,8 @@ func (p *Plan) circle(t *Tally, o *incoming) {
 	t.Swings = t.Turns / 2
 }
 
-// printOf returns the fingerprint of the values of some state keys.
-func printOf(state map[string]any, keys []string) uint64 {
+// fingerprintOf returns the fingerprint of the values of some state keys.
+func fingerprintOf(state map[string]any, keys []string) uint64 {
 	h := newHash
 	for _, k := range keys {
 		b, err := json.Marshal(state[k])
