@@ -87,7 +87,7 @@ func newPushes(s *Server) *pushes {
 		// A redirect could send the token to another host, so the client follows none.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	p := &pushes{s: s, client: client, watched: make(map[string]chan struct{}), records: record.Records[pushRecord]{
-		Service: s.runs.Service, AppName: s.cfg.AppName + "-push", UserID: s.cfg.UserID, Key: "push"}}
+		Service: s.runs.Service, AppName: s.cfg.AppName + record.PushApp, UserID: s.cfg.UserID, Key: "push"}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }

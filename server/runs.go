@@ -60,7 +60,7 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// deleteRun deletes a run that no process drives, and its mailbox. It keeps the run's files.
+// deleteRun deletes a run that no process drives, with all that is its own.
 func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 	if err := s.runs.Remove(r.Context(), r.PathValue("id")); err != nil {
 		return err

@@ -43,6 +43,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/process/credential"
 	"github.com/refrain-dev/refrain/internal/runs/access"
 	"github.com/refrain-dev/refrain/internal/runs/operations"
+	"github.com/refrain-dev/refrain/internal/runs/retention"
 	"github.com/refrain-dev/refrain/internal/runs/scheduler"
 	"github.com/refrain-dev/refrain/internal/web/adk"
 	"github.com/refrain-dev/refrain/internal/web/wire"
@@ -84,6 +85,9 @@ type Config struct {
 
 	// Schedules starts the runs of the file schedules.yaml in Dir, from [Server.Recover] until Shutdown.
 	Schedules bool
+	// Keep says how long runs are kept after their end, from [Server.Recover] until Shutdown. With Schedules, the file may have other
+	// times for the runs of a schedule.
+	Keep retention.Rule
 
 	// Around, if it is set, wraps the handler of all requests, for example to read their trace.
 	Around func(http.Handler) http.Handler
@@ -121,6 +125,7 @@ type Server struct {
 
 	pushes *pushes
 	timer  *scheduler.Scheduler
+	cleans cleans
 	list   *board
 	pieces adk.Pieces // pieces of streamed answers, for ADK's API
 	feeds  feeds
@@ -238,6 +243,7 @@ func (s *Server) Recover(ctx context.Context) error {
 	if s.cfg.Schedules {
 		s.timer.Start()
 	}
+	s.cleans.start(s.cleaner(), func(err error) { s.cfg.Log.Warn("remove old runs", "error", credential.Masked(err.Error())) })
 	return err
 }
 
@@ -268,6 +274,7 @@ func (s *Server) Serve(l net.Listener) error {
 // off the steps that are still running. [Server.Recover] continues the runs.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.timer.Close()
+	s.cleans.end()
 	err := s.runs.Close(ctx)
 	s.once.Do(func() { close(s.closing) })
 	s.pushes.close()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/artifact"
+	"github.com/refrain-dev/refrain/internal/values/sleep"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -40,7 +41,7 @@ type Checkpoint struct {
 // events or not at all: see [store.Start].
 //
 // Keys that sessions share (app:, user:) keep their present values. Errors to expect are
-// [ErrNotFound] and [ErrNoCheckpoint].
+// [ErrNotFound] and [ErrNoCheckpoint], and a [*lease.HeldError] of a run that has ended and is being removed.
 func (s *Supervisor) Fork(ctx context.Context, id string, at Checkpoint) (string, error) {
 	return s.ForkIf(ctx, id, at, nil)
 }
@@ -168,10 +169,53 @@ func (s *Supervisor) copy(ctx context.Context, from *session.View, run *mark.Run
 	if err != nil {
 		return err
 	}
-	_, err = store.Start(ctx, s.cfg.Service, &session.StartRequest{
+	if _, err = store.Start(ctx, s.cfg.Service, &session.StartRequest{
 		CreateRequest: session.CreateRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: fork},
 		Events:        append(log.copied, ev),
-	})
+	}); err != nil {
+		return err
+	}
+	if err := s.remains(ctx, from.ID()); err != nil {
+		return errors.Join(err, s.undo(context.WithoutCancel(ctx), fork, files))
+	}
+	return nil
+}
+
+// removalWait is how long a fork waits until another process that holds the lease of the run has removed it or has let it be.
+const removalWait = 10 * time.Second
+
+// remains returns an error if a run is gone or may be removed by a process that has not seen its new fork. Such a process holds the lease
+// of the run, which has ended, and then looks for forks.
+func (s *Supervisor) remains(ctx context.Context, id string) error {
+	for end := time.Now().Add(removalWait); ; {
+		_, run, err := s.get(ctx, id, true)
+		if err != nil || !run.Status.Over() {
+			return err
+		}
+		held, err := s.leaser.Holder(ctx, s.key(id))
+		switch {
+		case errors.Is(err, session.ErrNotFound):
+			return fmt.Errorf("%w: %q", ErrNotFound, id)
+		case err != nil || held == nil:
+			return err
+		case time.Now().After(end):
+			return held
+		}
+		if err := sleep.For(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// undo removes a new fork with the files that were copied for it.
+func (s *Supervisor) undo(ctx context.Context, fork string, files map[string]int64) error {
+	err := s.cfg.Service.Delete(ctx, &session.DeleteRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: fork})
+	for name := range files {
+		if s.cfg.ArtifactService != nil && !strings.HasPrefix(name, artifact.KeyPrefixUser) {
+			err = errors.Join(err, s.cfg.ArtifactService.Delete(ctx, &artifact.DeleteRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID,
+				SessionID: fork, FileName: name}))
+		}
+	}
 	return err
 }
 

@@ -7,23 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/artifact/disk"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/internal/eval"
-	"github.com/refrain-dev/refrain/internal/files/runfiles"
-	"github.com/refrain-dev/refrain/internal/files/workspace"
-	"github.com/refrain-dev/refrain/internal/runs/program"
-	"github.com/refrain-dev/refrain/internal/values/brief"
+	"github.com/refrain-dev/refrain/internal/runs/retention"
+	"github.com/refrain-dev/refrain/internal/runs/schedule"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -32,6 +27,8 @@ import (
 // rmFlags are the flags of refrain rm.
 type rmFlags struct {
 	store, olderThan, status string
+	keep                     runstore.KeepFlags
+	dir                      string
 	yes                      bool
 }
 
@@ -47,46 +44,42 @@ Name runs, or choose them with --older-than and --status; if you do both, the fl
 choose among the runs that you name. A run that a process is driving is never removed.
 To keep a copy, use refrain export first.
 
+With --keep, --keep-failed or --dir the command chooses the runs that refrain serve with these
+flags would remove: ended runs, of no eval, and without a fork that stays. The file
+schedules.yaml in the folder may have other times for the runs of a schedule.
+
 An eval is named by its ID, such as ev_3f2a1c. It is removed with the runs of its cases;
 last is always a run.`,
 		Example: `  refrain rm r_1f0c --yes
   refrain rm ev_3f2a1c --yes
   refrain rm --older-than 30d --status completed
-  refrain rm --older-than 30d --status completed --yes`,
+  refrain rm --older-than 30d --status completed --yes
+  refrain rm --keep 30d --keep-failed 90d`,
 		Args: cobra.ArbitraryArgs, // none with --older-than or --status
-		RunE: func(cmd *cobra.Command, args []string) error { return remove(cmd.Context(), e, f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			fl := cmd.Flags()
+			if !fl.Changed("keep") && !fl.Changed("keep-failed") && !fl.Changed("dir") {
+				return remove(cmd.Context(), e, f, args)
+			}
+			if len(args) > 0 || f.olderThan != "" || f.status != "" {
+				return errors.New("--keep, --keep-failed and --dir choose the runs; leave out the names, --older-than and --status")
+			}
+			return clean(cmd.Context(), e, f)
+		},
 	}
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
 	fl.StringVar(&f.olderThan, "older-than", "", "only runs without an event for this `duration`, such as 30d or 12h")
 	fl.StringVar(&f.status, "status", "", "only runs with this status: `"+strings.Join(statuses, "|")+"`")
+	f.keep.Add(fl, "choose")
+	fl.StringVar(&f.dir, "dir", ".", "`folder` with schedules.yaml, for --keep")
 	fl.BoolVar(&f.yes, "yes", false, "remove the runs")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(statuses, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// parseAge reads a duration, which may be in days or weeks.
-func parseAge(s string) (time.Duration, error) {
-	if s == "" {
-		return 0, nil
-	}
-	for unit, d := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
-		if number, ok := strings.CutSuffix(s, unit); ok {
-			n, err := strconv.ParseFloat(number, 64)
-			if err == nil && n > 0 && n < 1e5 {
-				return time.Duration(n * float64(d)), nil
-			}
-		}
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("--older-than %q: write a time such as 30d, 2w or 12h", s)
-	}
-	return d, nil
-}
-
 func remove(ctx context.Context, e *term.Env, f rmFlags, words []string) error {
-	age, err := parseAge(f.olderThan)
+	age, err := runstore.Age("--older-than", f.olderThan)
 	switch {
 	case err != nil:
 		return err
@@ -137,28 +130,13 @@ func remove(ctx context.Context, e *term.Env, f rmFlags, words []string) error {
 		}
 		defer store.(lease.Leaser).Release(context.WithoutCancel(ctx), held)
 	}
-	files, closeFiles, err := openFiles(runstore.ArtifactsDir(e, f.store))
+	remover, closeFiles, err := f.remover(e, store)
 	if err != nil {
 		return term.Failure(err)
 	}
 	defer closeFiles()
 	for _, r := range chosen {
-		err := removeWorkspace(ctx, e, f.store, store, r.ID)
-		shared := ""
-		if err == nil {
-			shared, err = sharing(ctx, e, f.store, files, r.ID)
-		}
-		if err == nil && shared != "" {
-			fmt.Fprintf(e.Stderr, "the saved files of %s also belong to the run of that ID in %s, and were not removed; if that store is "+
-				"gone, remove them from %s\n", term.Cell(r.ID, 64), brief.Clean(shared), brief.Clean(runstore.ArtifactsDir(e, f.store)))
-		}
-		if err == nil {
-			err = removeRun(ctx, store, files, shared != "", r.ID)
-		}
-		if err == nil && shared == "" {
-			err = removeMessages(e, f.store, r.ID)
-		}
-		if err != nil {
+		if err := remover.Remove(ctx, r.ID); err != nil {
 			return term.Failure(fmt.Errorf("remove run %s: %w", r.ID, err))
 		}
 		fmt.Fprintf(e.Stdout, "removed %s\n", term.Cell(r.ID, 64))
@@ -170,6 +148,50 @@ func remove(ctx context.Context, e *term.Env, f rmFlags, words []string) error {
 		fmt.Fprintf(e.Stdout, "removed %s\n", ev.ID)
 	}
 	return nil
+}
+
+// clean removes what a server with the flags would remove, or lists it.
+func clean(ctx context.Context, e *term.Env, f rmFlags) error {
+	rule, err := f.keep.Rule()
+	if err != nil {
+		return err
+	}
+	rules := retention.Rules{Rule: rule}
+	if rules.Schedules, err = schedule.Read(f.dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return term.UsageError(err)
+	}
+	store, closeStore, err := runstore.OpenWritable(ctx, e, f.store)
+	if err != nil {
+		return err
+	}
+	defer closeStore()
+	remover, closeFiles, err := f.remover(e, store)
+	if err != nil {
+		return term.Failure(err)
+	}
+	defer closeFiles()
+	cleaner := &retention.Cleaner{Remover: *remover, Rules: func() (retention.Rules, error) { return rules, nil }}
+	if f.yes {
+		cleaner.Each = func(x *retention.Expired, err error) {
+			if err == nil {
+				fmt.Fprintf(e.Stdout, "removed %s\n", term.Cell(x.ID, 64))
+			}
+		}
+		return term.Failure(cleaner.Clean(ctx))
+	}
+	list, err := cleaner.List(ctx)
+	if err != nil {
+		return term.Failure(err)
+	}
+	for _, x := range list {
+		fmt.Fprintf(e.Stdout, "would remove %s  %s  %s, ended %s, is kept for %s\n", term.Cell(x.ID, 64), term.Cell(x.Name, 30), x.Status,
+			x.Ended.Local().Format("2006-01-02 15:04"), x.Keep)
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(e.Stderr, "No such run.")
+		return nil
+	}
+	return term.UsageError(errors.New("nothing was removed; add --yes to remove these runs"))
 }
 
 // findEvals returns the evals among the words, and the other words with the case-runs of the evals. It fails if a process drives an
@@ -249,15 +271,19 @@ func (f *rmFlags) choose(ctx context.Context, store session.Service, words []str
 	return chosen, nil
 }
 
-// sharing returns the name of another store that the saved files of a run belong to, or "" if they belong to the store of spec.
-func sharing(ctx context.Context, e *term.Env, spec string, files *disk.Service, id string) (string, error) {
-	if files != nil {
-		owner, err := files.Store(runstore.AppName, runstore.UserName, id)
-		if err != nil || owner != "" && owner != runstore.Owner(e, spec) {
-			return owner, err
-		}
+// remover returns the remover of the runs of a store.
+func (f *rmFlags) remover(e *term.Env, store session.Service) (*retention.Remover, func() error, error) {
+	files, closeFiles, err := openFiles(runstore.ArtifactsDir(e, f.store))
+	if err != nil {
+		return nil, nil, err
 	}
-	return runstore.Neighbor(ctx, e, spec, id)
+	r := &retention.Remover{Service: store, StoreName: runstore.Name(e, f.store), AppName: runstore.AppName, UserID: runstore.UserName,
+		Report: func(text string) { fmt.Fprintln(e.Stderr, text) }}
+	if files != nil {
+		r.Files = files
+	}
+	r.Beside, err = runstore.Beside(e, f.store, r.Files)
+	return r, closeFiles, err
 }
 
 // openFiles opens the folder of saved files, if there is one.
@@ -274,84 +300,4 @@ func openFiles(dir string) (*disk.Service, func() error, error) {
 		return nil, nil, err
 	}
 	return files, files.Close, nil
-}
-
-// removeMessages removes what a run had to say in the background, and the file that people follow.
-func removeMessages(e *term.Env, spec, id string) error {
-	for _, name := range []string{
-		filepath.Join(runstore.MessagesDir(e, spec), runstore.MessagesName(e, spec, id)), filepath.Join(runstore.DiaryPlace(e, spec, id)),
-	} {
-		if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
-}
-
-// removeWorkspace removes the files of a run with a workspace, if they are on this machine. The log of a run that came from
-// elsewhere may name the files of another run, or of the run of that ID in another store; they stay.
-func removeWorkspace(ctx context.Context, e *term.Env, spec string, store session.Service, id string) error {
-	got, err := store.Get(ctx, &session.GetRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: id})
-	if err != nil {
-		return err
-	}
-	p, err := program.Of(got.Session)
-	if err != nil || p.Nearby() != nil {
-		return nil // it has no definition, or its folder is not here
-	}
-	files := runfiles.Store(p.Root)
-	if _, err := os.Stat(files); err != nil {
-		return nil
-	}
-	owner, err := workspace.Owner(files, id)
-	if err != nil {
-		return err
-	}
-	if owner != "" && owner != runfiles.Owner(p.Root, runstore.Name(e, spec)) && !runfiles.OwnerGone(p.Root, owner) {
-		fmt.Fprintf(e.Stderr, "the files that %s has for %s belong to the run of that ID in the store %s, and were not removed\n",
-			brief.Clean(files), term.Cell(id, 64), brief.Clean(owner))
-		return nil
-	}
-	var trees []workspace.Hash
-	for ev := range got.Session.Events().All() {
-		trees = append(trees, runfiles.Trees(ev.Actions.StateDelta)...)
-	}
-	switch its, err := workspace.Has(ctx, files, id, trees); {
-	case err != nil:
-		return err
-	case !its:
-		fmt.Fprintf(e.Stderr, "the files that %s has for %s belong to another run, and were not removed\n",
-			brief.Clean(files), term.Cell(id, 64))
-		return nil
-	}
-	return workspace.Remove(ctx, files, id)
-}
-
-// removeRun removes a run and what is its own, the log last: until then the run
-// can be removed again. Shared files stay.
-func removeRun(ctx context.Context, store session.Service, files *disk.Service, shared bool, id string) error {
-	if leaser, ok := store.(lease.Leaser); ok { // goes with the session
-		held, err := lease.Take(ctx, leaser, runstore.KeyOf(id), lease.Process(), time.Minute)
-		if err != nil {
-			return err
-		}
-		defer leaser.Release(context.WithoutCancel(ctx), held)
-	}
-	if files != nil && !shared {
-		got, err := files.List(ctx, &artifact.ListRequest{AppName: runstore.AppName, UserID: runstore.UserName,
-			SessionID: id})
-		if err != nil {
-			return err
-		}
-		for _, name := range got.FileNames {
-			if strings.HasPrefix(name, artifact.KeyPrefixUser) {
-				continue // other runs share it
-			}
-			if err := files.Delete(ctx, &artifact.DeleteRequest{AppName: runstore.AppName, UserID: runstore.UserName,
-				SessionID: id, FileName: name}); err != nil {
-				return err
-			}
-		}
-	}
-	return supervisor.Remove(ctx, store, runstore.KeyOf(id))
 }

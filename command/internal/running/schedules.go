@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/runs/schedule"
 	"github.com/refrain-dev/refrain/internal/runs/scheduler"
 	"github.com/refrain-dev/refrain/session/lease"
@@ -86,14 +85,12 @@ func (f *scheduleFlags) verb(e *term.Env, verb, short, long, changed, same strin
 
 // with calls do with the schedules of the folder and what the store has about them.
 func (f *scheduleFlags) with(ctx context.Context, e *term.Env, do func([]*schedule.Schedule, *scheduler.Records) error) error {
-	file := filepath.Join(f.dir, schedule.File)
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return term.UsageError(fmt.Errorf("read the schedules: %w; --dir names another folder", err))
+	list, err := schedule.Read(f.dir)
+	if _, problems := errors.AsType[definition.Problems](err); err != nil && !problems {
+		err = fmt.Errorf("read the schedules: %w; --dir names another folder", err)
 	}
-	list, problems := schedule.Parse(file, text)
-	if len(problems) > 0 {
-		return term.UsageError(problems)
+	if err != nil {
+		return term.UsageError(err)
 	}
 	s, err := runstore.MakeStock(ctx, e, f.store, "")
 	if err != nil {

@@ -37,6 +37,7 @@ type serveFlags struct {
 	peopleFlags
 	addr, token string
 	basePath    string
+	keep        runstore.KeepFlags
 	hosts       []string
 	open        bool
 
@@ -82,6 +83,9 @@ Definitions in the folder may do anything, as with refrain run; for clients of M
 refrain help mcp. Definitions that clients send start no programs unless you give --allow-commands, and agents reach no loopback,
 link-local or private addresses unless you give --allow-private.
 
+With --keep the server removes runs that ended long ago, with their files; see first what would go
+with refrain rm --keep. doc/server.md says which runs stay.
+
 At the first Ctrl-C the server waits for running steps to end, and pauses their runs. The
 runs go on when the server is started again. The second Ctrl-C cuts the steps off.`,
 		Example: `  refrain serve
@@ -106,6 +110,7 @@ runs go on when the server is started again. The second Ctrl-C cuts the steps of
 	fl.StringArrayVar(&f.hosts, "host", nil, "additional host `name` by which browsers reach the server; repeat the flag for "+
 		"more names")
 	fl.StringVar(&f.basePath, "base-path", "", "`path` below which a proxy shows the server, such as /refrain")
+	f.keep.Add(fl, "remove")
 	fl.BoolVar(&f.open, "open", false, "open the page in a browser")
 	sizeFlag(fl, &f.maxBody, &operations.BoundOfBody, "largest `size` of the body of a request")
 	countFlag(fl, &f.maxConns, &operations.BoundOfConns, "keep at most this many connections, half of them for one client")
@@ -161,6 +166,9 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 		counts.Observe(sup)
 		e.Telemetry.Observe(sup)
 		notifier.Observe(sup)
+	}
+	if cfg.Keep, err = f.keep.Rule(); err != nil {
+		return term.UsageError(err)
 	}
 	cfg.Schedules = !f.ownOnly
 	cfg.BasePath = strings.TrimSuffix(f.basePath, "/")
@@ -296,16 +304,20 @@ func orNone(n int) int {
 // config changes to the folder of the definitions, because their paths are relative to it, and returns the config of the
 // server.
 func (f *servedFlags) config(e *term.Env, s *runstore.Stock) (server.Config, error) {
+	storeName := s.Name(e)
+	beside, err := s.Beside(e)
+	if err != nil {
+		return server.Config{}, term.Failure(err)
+	}
 	if err := os.Chdir(f.dir); err != nil {
 		return server.Config{}, term.UsageError(fmt.Errorf("--dir: %w", err))
 	}
 	cfg := server.Config{Config: operations.Config{
-		Service: s.Service, StoreName: s.Name(e), Copies: trust.Copies(e.Getenv), AppName: runstore.AppName, UserID: runstore.UserName,
-		ArtifactService: s.Files, MemoryService: s.Memory, PluginConfig: e.Keeps.Plugins,
+		Service: s.Service, StoreName: storeName, Copies: trust.Copies(e.Getenv), AppName: runstore.AppName, UserID: runstore.UserName,
+		ArtifactService: s.Files, MemoryService: s.Memory, Beside: beside, PluginConfig: e.Keeps.Plugins,
 		LeaseTTL: runstore.LeaseTTL, Getenv: e.Getenv, Code: e.Code,
 		MaxClientRuns: orNone(f.maxClientRuns), MaxQueued: orNone(f.maxQueued),
 	}}
-	var err error
 	if cfg.StateLimit, err = limitOf(&operations.BoundOfState, f.stateLimit); err != nil {
 		return server.Config{}, err
 	}

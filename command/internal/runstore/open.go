@@ -213,7 +213,7 @@ func Name(e *term.Env, spec string) string {
 }
 
 // Owner returns the name under which a store owns saved files in a folder that other stores use, too; see [disk.OpenFor]. It is
-// empty for an SQLite database, which [Neighbor] finds beside the folder, and for a store in memory.
+// empty for an SQLite database, which [Beside] finds beside the folder, and for a store in memory.
 func Owner(e *term.Env, spec string) string {
 	if programs(e, spec) {
 		return "the store of " + cmp.Or(e.Code.Name, "a program")

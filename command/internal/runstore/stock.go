@@ -24,6 +24,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/runs/notify"
 	"github.com/refrain-dev/refrain/internal/runs/program"
+	"github.com/refrain-dev/refrain/internal/runs/retention"
 	"github.com/refrain-dev/refrain/memory"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
@@ -162,6 +163,9 @@ func newStock(e *term.Env, spec string, service session.Service, closeService fu
 	}
 	return s, nil
 }
+
+// Beside returns what is kept about the runs of the store outside of it. Call it in the working directory in which the store was opened.
+func (s *Stock) Beside(e *term.Env) (retention.Beside, error) { return Beside(e, s.spec, s.Files) }
 
 // Name returns the name of the store for program.Env.
 func (s *Stock) Name(e *term.Env) string { return Name(e, s.spec) }

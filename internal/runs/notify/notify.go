@@ -88,7 +88,7 @@ func New(cfg Config) *Notifier {
 		cfg.Report = func(error) {}
 	}
 	n := &Notifier{cfg: cfg, closing: make(chan struct{}), wants: make(map[string]definition.Notify), seen: make(map[string]int64), busy: make(map[string]bool),
-		records: record.Records[outbox]{Service: cfg.Service, AppName: cfg.AppName + "-notify", UserID: cfg.UserID, Key: "notify"}}
+		records: record.Records[outbox]{Service: cfg.Service, AppName: cfg.AppName + record.NotifyApp, UserID: cfg.UserID, Key: "notify"}}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	return n
 }

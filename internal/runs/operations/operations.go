@@ -38,6 +38,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/process/credential"
 	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
 	"github.com/refrain-dev/refrain/internal/runs/program"
+	"github.com/refrain-dev/refrain/internal/runs/retention"
 	"github.com/refrain-dev/refrain/memory"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
@@ -68,6 +69,8 @@ type Config struct {
 	// both in this process's memory.
 	ArtifactService artifact.Service
 	MemoryService   memory.Service
+	// Beside is what goes with a run that is removed, besides these.
+	Beside retention.Beside
 	// PluginConfig is that of supervisor.Config.
 	PluginConfig runner.PluginConfig
 	// Owner, Dead, LeaseTTL and MaxRuns are those of supervisor.Config.
@@ -296,23 +299,18 @@ func (r *Runs) Cancel(ctx context.Context, id, reason string) error {
 	return r.change(ctx, "cancel", id, func() error { return problem.NoRun(id, r.Supervisor.Cancel(ctx, id, reason)) })
 }
 
-// Remove removes a run that no process drives, with its mailbox. Its files stay.
+// Remove removes a run that no process drives, with all that is its own; see [retention.Remover.Remove].
 func (r *Runs) Remove(ctx context.Context, id string) error {
-	return r.change(ctx, remove, id, func() error { return r.remove(ctx, id) })
+	return r.change(ctx, remove, id, func() error {
+		remover := r.Remover()
+		return problem.NoRun(id, remover.Remove(ctx, id))
+	})
 }
 
-func (r *Runs) remove(ctx context.Context, id string) error {
-	if _, err := r.Brief(ctx, id, 1); err != nil {
-		return err
-	}
-	held, err := r.Supervisor.Driver(ctx, id)
-	if err != nil {
-		return err
-	}
-	if held != nil {
-		return held
-	}
-	return supervisor.Remove(ctx, r.Service, r.Key(id))
+// Remover returns the remover of the runs.
+func (r *Runs) Remover() retention.Remover {
+	return retention.Remover{Service: r.Service, StoreName: r.StoreName, AppName: r.AppName, UserID: r.UserID, Files: r.ArtifactService,
+		Beside: r.Beside, Report: func(text string) { r.Log.Warn(text) }}
 }
 
 // env returns the config's part of how agents of runs are made.

@@ -21,6 +21,12 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
+// The ends of the names of applications with records about runs, which go when their runs are removed.
+const (
+	NotifyApp = "-notify" // who is notified of a run, and of what
+	PushApp   = "-push"   // the clients of A2A that follow a task
+)
+
 // Records are the values of one user, by the IDs of what they are about, such as runs. Several processes may change them at the
 // same time.
 type Records[T any] struct {

@@ -5,6 +5,8 @@ package schedule
 import (
 	"cmp"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/text/source"
+	"github.com/refrain-dev/refrain/internal/values/days"
 	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 	"github.com/refrain-dev/refrain/internal/values/suggest"
 )
@@ -23,6 +26,7 @@ const (
 	mostSchedules = 1000
 	mostCatchUp   = 7 * 24 * time.Hour
 	mostEvery     = 366 * 24 * time.Hour
+	mostKeep      = 100 * 366 * 24 * time.Hour
 )
 
 // nameOf matches the names of schedules. The IDs of their runs have at most 64 characters.
@@ -55,6 +59,20 @@ func Parse(name string, text []byte) ([]*Schedule, definition.Problems) {
 		return nil, r.problems
 	}
 	return all, nil
+}
+
+// Read reads the file of schedules in a folder. The error is that of [os.ReadFile], or definition.Problems.
+func Read(dir string) ([]*Schedule, error) {
+	file := filepath.Join(dir, File)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	list, problems := Parse(file, text)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return list, nil
 }
 
 func (r *reader) add(s source.Span, code, format string, args ...any) *definition.Problem {
@@ -132,7 +150,7 @@ func (r *reader) file(n *source.Node) (all []*Schedule) {
 	return all
 }
 
-var fields = []string{"name", "definition", "cron", "every", "timezone", "request", "set", "overlap", "catch_up", "jitter"}
+var fields = []string{"name", "definition", "cron", "every", "timezone", "request", "set", "overlap", "catch_up", "jitter", "keep", "keep_failed"}
 
 // schedule reads one schedule, and returns the node of its name; nil if it has no valid one.
 func (r *reader) schedule(n *source.Node) (s *Schedule, name *source.Node) {
@@ -163,6 +181,10 @@ func (r *reader) schedule(n *source.Node) (s *Schedule, name *source.Node) {
 			s.CatchUp = r.duration(v, field, 0, mostCatchUp)
 		case "jitter":
 			s.Jitter = r.duration(v, field, 0, mostCatchUp)
+		case "keep":
+			s.Keep = r.duration(v, field, time.Second, mostKeep)
+		case "keep_failed":
+			s.KeepFailed = r.duration(v, field, time.Second, mostKeep)
 		}
 	})
 	if source.Deref(n).Kind != source.Map || len(r.problems) > before { // a field that seems missing may be mistyped
@@ -294,13 +316,7 @@ func (r *reader) text(n *source.Node, what string) string {
 
 // duration reads a time such as 90s, 1h or 2d.
 func (r *reader) duration(n *source.Node, what string, least, most time.Duration) time.Duration {
-	text := n.Value
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		if d, err := time.ParseDuration(days + "h"); err == nil {
-			text = (24 * d).String()
-		}
-	}
-	d, err := time.ParseDuration(text)
+	d, err := days.Parse(n.Value)
 	switch {
 	case n.Kind != source.Scalar || err != nil:
 		r.report(n, definition.CodeValue, "%s must be a time such as 90s, 1h or 2d, got %s", what, source.Describe(n))

@@ -57,6 +57,9 @@ type Schedule struct {
 	CatchUp time.Duration
 	// Jitter delays each start by a part of this time, which depends only on the schedule and the time. The default is 0.
 	Jitter time.Duration
+	// Keep is how long runs of the schedule are kept after their end, and KeepFailed how long those that have failed are. 0 means the
+	// rule of the server; see package retention.
+	Keep, KeepFailed time.Duration
 
 	spec *cron.SpecSchedule // nil if Every is given
 }

@@ -247,6 +247,16 @@ func (s *Scheduler) read() ([]*entry, definition.Problems) {
 	return s.list, s.problems
 }
 
+// Schedules returns the schedules of the last valid text of the file, and the problems of the present one, which it reads if it has
+// changed.
+func (s *Scheduler) Schedules() (list []*schedule.Schedule, problems definition.Problems) {
+	entries, problems := s.read()
+	for _, e := range entries {
+		list = append(list, e.Schedule)
+	}
+	return list, problems
+}
+
 // replace takes over the schedules of a new text. A schedule whose rule is the same keeps its progress.
 func (s *Scheduler) replace(all []*schedule.Schedule) {
 	list := make([]*entry, len(all))
