@@ -40,6 +40,9 @@ type player struct {
 	side map[string]bool // parallel agents, by name
 
 	mu       sync.Mutex
+	byAgent  map[string][]*item // those to take, in the order of the log; some of the first may be taken already
+	byPlace  map[session.Address][]*item
+	waiting  []*item // those that are not in the new log, in the order of the record; some of the others may be in it already
 	taken    map[*item]bool
 	logged   map[*item]bool
 	current  map[session.Address]*item // the last one that was taken
@@ -62,12 +65,17 @@ type Request struct {
 }
 
 func newPlayer(rec *Recording, cfg *Config, def *definition.Definition) *player {
-	p := &player{rec: rec, cfg: cfg, side: make(map[string]bool), taken: make(map[*item]bool), logged: make(map[*item]bool),
+	p := &player{rec: rec, cfg: cfg, side: make(map[string]bool), waiting: rec.items,
+		byAgent: make(map[string][]*item), byPlace: make(map[session.Address][]*item), taken: make(map[*item]bool), logged: make(map[*item]bool),
 		current: make(map[session.Address]*item), used: make(map[*genai.FunctionCall]bool), ended: make(map[session.Address]bool),
 		asked: make(map[string]int), changed: make(chan struct{}), tries: make(map[session.Address]int),
 		real: make(map[string]model.LLM)}
 	for a := range def.Root.All {
 		p.side[a.Name] = a.Type == definition.TypeParallel
+	}
+	for _, x := range rec.items {
+		p.byAgent[x.at.Agent()] = append(p.byAgent[x.at.Agent()], x)
+		p.byPlace[x.at] = append(p.byPlace[x.at], x)
 	}
 	return p
 }
@@ -78,25 +86,26 @@ func (p *player) take(agent string, at session.Address) (*item, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked[agent]++
-	var next *item
-	for _, x := range p.rec.items {
-		if p.taken[x] || x.at.Agent() != agent {
-			continue
-		}
-		if x.at == at {
-			next = x
-			break
-		}
-		if next == nil {
-			next = x
-		}
+	p.byPlace[at] = without(p.taken, p.byPlace[at])
+	left := p.byPlace[at]
+	if len(left) == 0 {
+		p.byAgent[agent] = without(p.taken, p.byAgent[agent])
+		left = p.byAgent[agent]
 	}
-	if next == nil {
+	if len(left) == 0 {
 		return nil, p.problem(at, "%s %s more often than recorded, which is %d times", agent, p.verb(agent), p.rec.count(agent))
 	}
-	p.taken[next] = true
-	p.current[at] = next
-	return next, nil
+	p.taken[left[0]] = true
+	p.current[at] = left[0]
+	return left[0], nil
+}
+
+// without returns the items after the first ones that are in a set.
+func without(set map[*item]bool, items []*item) []*item {
+	for len(items) > 0 && set[items[0]] {
+		items = items[1:]
+	}
+	return items
 }
 
 func (p *player) verb(agent string) string {
@@ -147,8 +156,9 @@ func (p *player) wait(ctx context.Context, x *item) error {
 
 // isBlocked reports whether an item before x in a branch beside it is still to come. p.mu is held.
 func (p *player) isBlocked(x *item) bool {
-	for _, q := range p.rec.items {
-		if q == x {
+	p.waiting = without(p.logged, p.waiting)
+	for _, q := range p.waiting {
+		if q == x || q.seq > x.seq {
 			return false
 		}
 		if branch := p.otherBranch(q.at, x.at); branch != "" && !p.logged[q] && !p.ended[branch] {
