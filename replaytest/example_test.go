@@ -3,6 +3,7 @@
 package replaytest_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,12 +17,15 @@ const (
 	definition = "../examples/nested/loop.yaml"
 )
 
-// A test of one's own.
+// A test of one's own. In a file of tests it is a function TestLoop.
 func Example() {
 	test := func(t *testing.T) {
-		replaytest.Run(t, "testdata/run.jsonl", "loop.yaml")
+		replaytest.Run(t, "../examples/testdata/runs/nested.jsonl", "../examples/nested/loop.yaml")
 	}
-	_ = test // go test runs it
+	passed := testing.RunTests(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: "TestLoop", F: test}})
+	fmt.Println("passed:", passed)
+	// Output:
+	// passed: true
 }
 
 func TestRun(t *testing.T) {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/refrain-dev/refrain/internal/history/runlog"
 	"github.com/refrain-dev/refrain/internal/runs/program"
-	"github.com/refrain-dev/refrain/internal/runs/replay"
 	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
@@ -29,39 +28,29 @@ func TestRandomDefinitions(t *testing.T) {
 	for seed := range uint64(longtest.N(20, 200)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			dir := t.TempDir()
-			d := &dice{Rand: rand.New(rand.NewPCG(seed, 1))}
-			root := d.loop(3)
-			root["sub_agents"] = append(root["sub_agents"].([]fields), d.llm(true))
-			root["model"], root["state"], root["max_model_calls"] = "scripted/script.yaml", d.state(), 60
-			write(t, filepath.Join(dir, "loop.yaml"), root)
-			write(t, filepath.Join(dir, "script.yaml"), map[string]any{"answers": d.answers})
+			makeUp(t, dir, seed)
 			file := filepath.Join(dir, "run.jsonl")
 			record(t, dir, file)
 			if err := os.Remove(filepath.Join(dir, "script.yaml")); err != nil {
 				t.Fatal(err)
 			}
-			log, err := runlog.ReadFile(file, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			rec, err := replay.Read(log.Run(), &program.Code{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			rep, err := rec.Replay(t.Context(), replay.Config{Definition: rec.Definition, Exact: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !rep.Same() {
-				var text bytes.Buffer
-				if err := rep.WriteText(&text); err != nil {
-					t.Fatal(err)
-				}
+			if text, same := play(t, file); !same {
 				def, _ := os.ReadFile(filepath.Join(dir, "loop.yaml"))
-				t.Errorf("%s\n%s", &text, def)
+				t.Errorf("%s\n%s", text, def)
 			}
 		})
 	}
+}
+
+// makeUp writes a definition and the script of its model into a folder.
+func makeUp(t *testing.T, dir string, seed uint64) {
+	t.Helper()
+	d := &dice{Rand: rand.New(rand.NewPCG(seed, 1))}
+	root := d.loop(3)
+	root["sub_agents"] = append(root["sub_agents"].([]fields), d.llm(true))
+	root["model"], root["state"], root["max_model_calls"] = "scripted/script.yaml", d.state(), 60
+	write(t, filepath.Join(dir, "loop.yaml"), root)
+	write(t, filepath.Join(dir, "script.yaml"), map[string]any{"answers": d.answers})
 }
 
 func write(t *testing.T, file string, v any) {
