@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
@@ -48,6 +49,14 @@ func (p process) String() string {
 }
 
 var processName = lazyregexp.New(`^refrain ([1-9][0-9]*) on (.*?)(?: \(([^() ]*)(?: ([0-9]+))?\))?$`)
+
+// IsProcess reports whether the name of an owner is one that [Process] makes, also behind a prefix that ends in " by ".
+func IsProcess(owner string) bool {
+	if i := strings.LastIndex(owner, " by refrain "); i >= 0 {
+		owner = owner[i+len(" by "):]
+	}
+	return processName().MatchString(owner)
+}
 
 // parseProcess reads the name of a process. A name that an earlier version has written has no start.
 func parseProcess(name string) (p process, ok bool) {

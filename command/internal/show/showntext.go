@@ -139,6 +139,14 @@ func (s *Shown) ending(e *term.Env, w io.Writer) {
 		fmt.Fprintln(w)
 		printStop(w, rec, lastStep(s.Tree, rec))
 	}
+	if len(s.Acts) > 0 {
+		fmt.Fprintln(w, "\nWho did what:")
+		rows := make([][]string, len(s.Acts))
+		for i, a := range s.Acts {
+			rows[i] = []string{"  " + a.At.Local().Format(time.DateTime), brief.Clean(a.By), string(a.Deed), brief.Line(a.Text, 200)}
+		}
+		_ = term.PrintTable(w, rows, term.Layout{}) // bufio keeps the error for Flush
+	}
 	if s.Error != "" {
 		fmt.Fprintf(w, "\nError: %s\n", brief.Clean(s.Error))
 	}

@@ -34,7 +34,9 @@ type Report struct {
 	Answer   string             `json:"answer,omitempty"`
 	Stops    []*loop.StopRecord `json:"stops,omitempty"`
 	Findings []prose.Finding    `json:"findings,omitempty"`
-	Tree     *progress.Tree     `json:"tree,omitempty"`
+	// Acts say who has done what to the run.
+	Acts []progress.Act `json:"acts,omitempty"`
+	Tree *progress.Tree `json:"tree,omitempty"`
 	// Loops is the status of the outermost loops, and of the running loops in them: see [prose.Outlooks].
 	Loops []prose.Outlook `json:"loops,omitempty"`
 
@@ -61,11 +63,13 @@ func (r *Run) Report(ctx context.Context, opts ReportOptions, dead func(string) 
 	live := progress.Live{Whole: r.Wholes.Of, Most: opts.Most, Keep: cmp.Or(opts.Keep, opts.Pass), Drop: opts.Drop}
 	sees := prose.Watch{Fold: progress.Fold{Whole: r.Wholes.Of}}
 	gone := r.superseded()
+	var acts progress.Acts
 	sum := progress.SummarizeAll(func(yield func(*session.Event) bool) {
 		for ev := range Recent(r.newest(), r.Wholes.Of) {
 			if opts.Pass != "" && ev.Address.Under(opts.Pass) {
 				ev = r.Wholes.Of(ev)
 			}
+			acts.Add(ev)
 			counts := !gone.Has(ev.Seq)
 			if live.AddOnce(ev, counts); !counts {
 				continue
@@ -77,6 +81,7 @@ func (r *Run) Report(ctx context.Context, opts ReportOptions, dead func(string) 
 		}
 	})
 	s := Tell(r.ID, sum, &live, &sees)
+	s.Acts = acts.All()
 	var held *lease.HeldError
 	var err error
 	s.Status, held, err = r.Standing(ctx, s.Summary.Status, dead)

@@ -130,7 +130,7 @@ func startBrowser(t *testing.T) (tab context.Context, end func()) {
 	t.Helper()
 	for attempt := 1; ; attempt++ {
 		flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chrome(t)), chromedp.NoSandbox,
-			chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+			chromedp.Flag("disable-quic", true), chromedp.Flag("ignore-certificate-errors", true), chromedp.Flag("disable-component-update", true),
 			chromedp.Flag("force-device-scale-factor", "1"), chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1440, 1000),
 			chromedp.WSURLReadTimeout(patience))
 		alloc, cancelAlloc := chromedp.NewExecAllocator(context.Background(), flags...)

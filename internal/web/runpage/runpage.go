@@ -42,6 +42,7 @@ type Page struct {
 	asked   questions.Fold
 	error   string
 	paused  *Paused
+	acts    progress.Acts
 	spans   map[session.Address]span
 	writes  map[slot][]int64
 	files   any // the value of runfiles.Key
@@ -83,6 +84,7 @@ func (p *Page) Add(ev *session.Event) {
 		p.spans[at] = s
 	}
 	if ev.Mark != nil {
+		p.acts.Add(ev)
 		p.ended(ev.Mark, ev.Timestamp)
 		_ = p.asked.Add(ev) // a question that cannot be read cannot be answered here
 	}
@@ -174,6 +176,8 @@ type Head struct {
 	Error      string          `json:"error,omitzero"`
 	// Paused says who has paused the run, and why; nil if it is not paused.
 	Paused *Paused `json:"paused,omitzero"`
+	// Acts say who has done what to the run.
+	Acts []progress.Act `json:"acts,omitzero"`
 	// Active is the time in which the run was active, which goes on if ClockRunning.
 	Active time.Duration `json:"active_ns"`
 	// Forked is the time in which the run that this one was forked from had been active; 0 if it was not forked. Limits, tokens
@@ -332,6 +336,10 @@ func (p *Page) Head(s Standing) *Head {
 	}
 	if h.Status == string(mark.RunIsPaused) {
 		h.Paused = p.paused
+	}
+	for _, a := range p.acts.All() {
+		a.By, a.Text = brief.Clean(a.By), brief.Line(a.Text, 200)
+		h.Acts = append(h.Acts, a)
 	}
 	h.Findings = p.Watch.Diagnosis.FindingsIn(s.Language)
 	h.Can = can(s, h)

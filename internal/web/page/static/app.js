@@ -2,7 +2,7 @@ import { html, render, signal, useEffect, useLayoutEffect, useRef, useState, use
 import { route, decoded } from './route.js'
 import { t, lang, setLang } from './words.js'
 import { api, setToken } from './api.js'
-import { ask, link, lock, locked, readOnly } from './server.js'
+import { ask, link, lock, locked, readOnly, you } from './server.js'
 import { Dialog } from './parts/dialog.js'
 import { Icon } from './parts/icon.js'
 import { Away } from './parts/away.js'
@@ -40,6 +40,7 @@ function Top({ page }) {
     ${link.value !== 'idle' &&
     html`<span class=${'push link-state hide-s' + (link.value === 'live' ? '' : ' off')}><i></i>${t('link.' + link.value)}</span>`}
     <span class=${'row tools' + (link.value === 'idle' ? ' push' : '')}>
+      ${you.value && html`<span class="mute small ell hide-s" title=${t('you.are', { name: you.value.name, role: t('role.' + you.value.role) })}>${you.value.name} · ${t('role.' + you.value.role)}</span>`}
       <button class="btn quiet s hide-s" onClick=${() => (keysOpen.value = true)}><kbd>?</kbd> ${t('keys')}</button>
       <button class="btn quiet s" lang=${lang.value === 'pt' ? 'en' : 'pt-BR'} onClick=${() => setLang(lang.value === 'pt' ? 'en' : 'pt')}>
         ${lang.value === 'pt' ? 'English' : 'Português'}

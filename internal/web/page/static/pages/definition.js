@@ -2,7 +2,7 @@ import { html, useEffect, useLayoutEffect, useRef, useState, useCallback, announ
 import { route, go } from '../route.js'
 import { t, lang } from '../words.js'
 import { api } from '../api.js'
-import { lock } from '../server.js'
+import { lock, operates, writes } from '../server.js'
 import { whole, duration, money, clock, none } from '../format.js'
 import { Icon } from '../parts/icon.js'
 import { Dialog } from '../parts/dialog.js'
@@ -248,7 +248,7 @@ export function Definition({ name }) {
     const on = e => {
       if ((e.ctrlKey || e.metaKey) && e.key === 's') {
         e.preventDefault()
-        if (dirty && !busy) save()
+        if (dirty && !busy && writes.value) save()
       }
     }
     addEventListener('keydown', on)
@@ -265,12 +265,13 @@ export function Definition({ name }) {
     <div class="head"><div><div class="row"><h1>${outline?.title || name}</h1>${dirty ? html`<span class="st off box"><${Icon} name="wait" />${t('draft.kept')}</span>` : html`<span class="st good box"><${Icon} name="ok" />${t('saved')}</span>`}</div>
         <p class="said">${outline?.description || ''}</p></div>
       <div class="acts">${dirty && html`<button class="btn" onClick=${() => setAsking('discard')}>${t('discard')}</button>`}
-        <button class="btn" disabled=${!dirty || busy} title=${dirty ? null : t('nothing.to.save')} onClick=${() => save()}>${t('save')}</button>
-        <button class="btn primary" disabled=${!outline?.runs} onClick=${() => setAsking('run')}><${Icon} name="play" />${errors.length ? t('fix.first', { n: errors.length }) : outline && !outline.runs ? t('model.first') : t('run.it')}</button></div></div>
+        ${writes.value && html`<button class="btn" disabled=${!dirty || busy} title=${dirty ? null : t('nothing.to.save')} onClick=${() => save()}>${t('save')}</button>`}
+        <button class="btn primary" disabled=${!outline?.runs || !operates.value || (dirty && !writes.value)} onClick=${() => setAsking('run')}><${Icon} name="play" />${errors.length ? t('fix.first', { n: errors.length }) : outline && !outline.runs ? t('model.first') : t('run.it')}</button></div></div>
+    ${!writes.value && html`<p class="banner" role="note">${t('not.writer')}</p>`}
     ${problem && html`<p class="panel pad st bad" role="alert">${problem} <button class="btn quiet s" onClick=${() => setProblem('')}>${t('close')}</button></p>`}
     ${rival !== null && html`<p class="panel pad st warn" role="status"><${Icon} name="warn" />${t('rival')} <button class="btn s" onClick=${() => setAsking('rival')}>${t('rival.see')}</button></p>`}
     <div class="grid edit">
-      <div class="stack">${shown && html`<${Form} name=${name} outline=${shown} frozen=${!outline?.agents?.length} problems=${problems} edit=${edit} typing=${typing} goto=${(l, c) => yaml.current?.goto(l, c)} reveal=${l => { shownLine.current = l; yaml.current?.reveal(l) }} />`}</div>
+      <div class="stack">${shown && html`<${Form} name=${name} outline=${shown} frozen=${!outline?.agents?.length} locked=${!writes.value} problems=${problems} edit=${edit} typing=${typing} goto=${(l, c) => yaml.current?.goto(l, c)} reveal=${l => { shownLine.current = l; yaml.current?.reveal(l) }} />`}</div>
       <div class="stack">
         <section class="panel clip" aria-labelledby="h-yaml"><header><h2 id="h-yaml" class="mono">${file}</h2>
             <span class=${'push st small ' + (errors.length ? 'bad' : 'good')}><${Icon} name=${errors.length ? 'bang' : 'ok'} />${errors.length ? t('n.errors', { n: errors.length }) : t('valid')}</span>
@@ -282,7 +283,7 @@ export function Definition({ name }) {
               ${(p.fixes || []).map(f => html`<button key=${f.title} class="btn s" onClick=${() => setText(applyFix(text, f))}>${f.title}</button>`)}</li>`)}</ul>`}
           <footer class="row"><span>${t('cursor', { line: cursor[0], column: cursor[1] })}</span><span class="push mute">${t('one.text')}</span></footer></section>
         ${good && html`<${Before} outline=${good} old=${errors.length > 0} />`}
-        <${Try} text=${text} errors=${errors.filter(p => !p.here).length} query=${outline?.query} />
+        ${writes.value && html`<${Try} text=${text} errors=${errors.filter(p => !p.here).length} query=${outline?.query} />`}
       </div>
     </div>
     ${asking === 'discard' && html`<${Dialog} title=${t('discard.title')} onClose=${() => setAsking(null)}><p>${t('discard.what')}</p><p class="row acts"><button class="btn" autofocus onClick=${() => setAsking(null)}>${t('back')}</button><button class="btn danger" onClick=${() => current().then(take, e => { setAsking(null); setProblem(e.message) })}>${t('discard')}</button></p><//>`}

@@ -1,7 +1,7 @@
 import { html, useEffect, useState } from '../ui.js'
 import { t } from '../words.js'
 import { api } from '../api.js'
-import { lock } from '../server.js'
+import { lock, writes } from '../server.js'
 import { Icon } from '../parts/icon.js'
 import { New, drafts } from '../parts/new.js'
 import { Manage } from '../parts/definition-row.js'
@@ -19,10 +19,10 @@ export function Definitions() {
   const unsaved = list ? drafts().filter(name => !list.some(d => d.name === name)) : []
   return html`<main id="main" tabindex="-1">
     <div class="row headrow"><h1>${t('definitions')}</h1><span class="mute">${list && list.length > 0 && t('n.files', { n: list.length })}</span>
-      <span class="push"><button class="btn primary" onClick=${() => setMaking(true)}><${Icon} name="plus" />${t('new.agent')}</button></span></div>
+      <span class="push">${writes.value && html`<button class="btn primary" onClick=${() => setMaking(true)}><${Icon} name="plus" />${t('new.agent')}</button>`}</span></div>
     ${problem && html`<p class="panel pad st bad" role="alert">${problem}</p>`}
     ${list && !list.length && !unsaved.length && html`<section class="panel pad empty"><p>${t('definitions.none')}</p><p class="soft">${t('definitions.first')}</p>
-      <p class="row"><button class="btn" onClick=${() => setMaking(true)}><${Icon} name="plus" />${t('new.agent')}</button></p></section>`}
+      ${writes.value && html`<p class="row"><button class="btn" onClick=${() => setMaking(true)}><${Icon} name="plus" />${t('new.agent')}</button></p>`}</section>`}
     ${list?.length + unsaved.length > 0 && html`<div class="panel clip"><table class="tbl defs"><caption class="sr">${t('definitions')}</caption>
       <thead><tr><th scope="col">${t('name')}</th><th scope="col">${t('what.it.is')}</th><th scope="col">${t('problems')}</th><th scope="col"><span class="sr">${t('runs')}</span></th><th scope="col"><span class="sr">${t('action')}</span></th></tr></thead>
       <tbody>${unsaved.map(name => html`<tr key=${'draft:' + name}><td class="s2"><a class="ttl" href=${'/definitions/' + encodeURIComponent(name)}>${name}</a></td><td class="soft"></td><td><span class="st off"><${Icon} name="wait" />${t('draft.kept')}</span></td><td></td><td></td></tr>`)}${list.map(d => html`<tr key=${d.name}><td class="s2"><a class="ttl" href=${'/definitions/' + encodeURIComponent(d.name)}>${d.title || d.name}</a> <span class="mono mute small">${d.file}</span></td>

@@ -2,7 +2,7 @@ import { html, useEffect, useMemo, useRef, useState, useKeys, announce } from '.
 import { route, go, setHash, compared } from '../route.js'
 import { t, lang } from '../words.js'
 import { api, away, follow } from '../api.js'
-import { link, lock, readOnly } from '../server.js'
+import { allowed, link, lock, operates, readOnly } from '../server.js'
 import { Store } from '../store.js'
 import { whole, score, offBy, duration, percent, money, bytes, clock, exactTime, none } from '../format.js'
 import { Copy } from '../parts/copy.js'
@@ -148,7 +148,7 @@ function Actions({ head, say, ask, pausing, setPausing }) {
     ${can.pause && html`<button class="btn" disabled=${pausing} onClick=${pause}><${Icon} name="pause" />${t(pausing ? 'status.pausing' : 'pause')}</button>`}
     ${can.resume && html`<button class="btn primary" onClick=${() => act('resume')}><${Icon} name="play" />${t('resume')}</button>`}
     ${can.retry && html`<button class="btn primary" onClick=${() => act('resume', { retry: true })}><${Icon} name="play" />${t('try.again')}</button>`}
-    ${over(head) && head.definition && !readOnly.value && html`<button class="btn" onClick=${again}><${Icon} name="play" />${t('run.again')}</button>`}
+    ${over(head) && head.definition && operates.value && html`<button class="btn" onClick=${again}><${Icon} name="play" />${t('run.again')}</button>`}
     ${can.more && html`<button class="btn" onClick=${() => ask('more')}><${Icon} name="play" />${t('go.on.more')}</button>`}
     ${can.fork && html`<button class="btn" onClick=${() => ask('fork')}><${Icon} name="fork" />${t('fork')}</button>`}
     ${over(head) && head.loop?.scored && html`<a class="btn" href=${'/backtest?definition=' + encodeURIComponent(head.name)}>${t('backtest.it')}</a>`}
@@ -177,6 +177,13 @@ function Where({ head }) {
     <tbody>${head.where.map(w => html`<tr key=${w.step}><th scope="row"><${AgentName} name=${w.step} looks=${head.looks} /></th><td class="num">${whole(w.runs)}</td><td class="num">${duration(w.time_ns)}</td><td class="num">${w.tokens ? whole(w.tokens) : none}</td><td class="num">${w.cost === undefined ? none : money(w.cost)}</td></tr>`)}</tbody></table></div></section>`
 }
 
+// Acts say who has done what to the run.
+function Acts({ acts }) {
+  return html`<section class="panel" aria-labelledby="h-acts"><header><h2 id="h-acts">${t('acts')}</h2></header>
+    <div class="scroll-x" tabindex="0" role="group" aria-label=${t('acts')}><table class="ledger"><caption class="sr">${t('acts')}</caption>
+    <tbody>${acts.map((a, i) => html`<tr key=${i}><th scope="row">${a.by}</th><td>${t('act.' + a.deed)}</td><td>${a.text && html`<q>${a.text}</q>`}</td><td class="num"><time title=${exactTime(a.at)}>${clock(a.at)}</time></td></tr>`)}</tbody></table></div></section>`
+}
+
 // thePage is who asks for a pause here; it stands in the log.
 const thePage = 'the page'
 
@@ -198,7 +205,7 @@ function way(steps, name) {
 
 export function Run({ id }) {
   const [store, problem] = useRun(id)
-  const head = store.head.value
+  const head = store.head.value && { ...store.head.value, can: allowed(store.head.value.can || {}) }
   const since = useSince(head)
   const [axis, setAxis] = useState('iterations')
   const [loopAt, setLoopAt] = useState('')
@@ -338,6 +345,7 @@ export function Run({ id }) {
       ${loop && ended && html`<${Checkpoints} head=${head} onFork=${from => setAsking({ fork: from })} onMore=${() => setAsking('more')} />`}
       ${(ended || !drawn) && head.findings?.length > 0 && html`<section class="panel" aria-labelledby="h-findings"><header><h2 id="h-findings">${t('findings')}</h2><span class="push mute small">${head.findings.length}</span></header><${Findings} findings=${head.findings} definition=${head.definition} /></section>`}
       ${ended && html`<${Where} head=${head} />`}
+      ${head.acts?.length > 0 && html`<${Acts} acts=${head.acts} />`}
       ${main && html`<section class="panel iterations" aria-labelledby="h-iterations"><header><h2 id="h-iterations">${t('iterations')}</h2>${head.races?.length > 0 && html`<span class="mute small"><${AgentName} name=${main.label} looks=${head.looks} /></span>`}
           ${!ended && !readOnly.value && (following ? html`<span class="st now small"><${Icon} name="run" spin=${head.status === 'running'} />${t('following')}</span>` : html`<button class="btn s" onClick=${() => setFollowing(true)}>${t('back.to.live')}</button>`)}
           <span class="push row"><button class="btn quiet s" aria-pressed=${onlyErrors} onClick=${() => setOnlyErrors(!onlyErrors)}>${t('errors.only')}</button></span></header>

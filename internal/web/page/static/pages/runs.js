@@ -2,7 +2,7 @@ import { html, useEffect, useRef, useState, useKeys } from '../ui.js'
 import { route, setQuery, compared } from '../route.js'
 import { t } from '../words.js'
 import { api, away } from '../api.js'
-import { link, lock, readOnly } from '../server.js'
+import { link, lock, operates, writes } from '../server.js'
 import { score, duration, clock, exactTime, dayName, none } from '../format.js'
 import { Icon } from '../parts/icon.js'
 import { Status } from '../parts/status.js'
@@ -141,7 +141,7 @@ export function Runs() {
   const reasons = options(runs.map(r => r.stop_reason), q.reason)
   return html`<main id="main" tabindex="-1">
     <div class="row"><h1>${t('runs')}</h1><span class="mute">${[count('running') && t('n.running', { n: count('running') }), count('asks') && t('n.asks', { n: count('asks') })].filter(Boolean).join(', ')}</span>
-      <span class="push row">${runs.length > 1 && (newer ? html`<a class="btn" href=${compared(older.id, newer.id)}>${t('compare.two', { a: older.id, b: newer.id })}</a>` : html`<button class="btn" disabled>${t(older ? 'compare.one' : 'compare.choose')}</button>`)} ${!readOnly.value && html`<button class="btn" onClick=${() => setMaking(true)}><${Icon} name="plus" />${t('new.agent')}</button> <a class="btn primary" href="/definitions"><${Icon} name="play" />${t('run.a.loop')}</a>`}</span></div>
+      <span class="push row">${runs.length > 1 && (newer ? html`<a class="btn" href=${compared(older.id, newer.id)}>${t('compare.two', { a: older.id, b: newer.id })}</a>` : html`<button class="btn" disabled>${t(older ? 'compare.one' : 'compare.choose')}</button>`)} ${writes.value && html`<button class="btn" onClick=${() => setMaking(true)}><${Icon} name="plus" />${t('new.agent')}</button>`} ${operates.value && html`<a class="btn primary" href="/definitions"><${Icon} name="play" />${t('run.a.loop')}</a>`}</span></div>
     <div class="filters">
       <div class="seg scroll" role="group" aria-label=${t('status')}>${filters.map(f => html`<button key=${f} aria-pressed=${status === f} onClick=${() => setQuery({ status: f === 'all' ? '' : f })}>${f === 'asks' && html`<${Icon} name="ask" />`}${t('filter.' + f)}</button>`)}</div>
       <label class="sr" for="by-definition">${t('definition')}</label>
@@ -153,7 +153,7 @@ export function Runs() {
     ${problem && html`<p class="panel pad st bad" role="alert">${problem}</p>`}
     ${page && !runs.length && html`<section class="panel pad empty"><p>${q.status || q.q || q.definition || q.reason ? t('runs.none.match') : t('runs.none')}</p>
       ${!(q.status || q.q) && html`<p class="soft">${t('runs.first')} <code>refrain run FILE</code></p>
-        ${!readOnly.value && html`<p class="row"><button class="btn" onClick=${() => setMaking(true)}><${Icon} name="plus" />${t('new.agent')}</button></p>`}`}</section>`}
+        ${writes.value && html`<p class="row"><button class="btn" onClick=${() => setMaking(true)}><${Icon} name="plus" />${t('new.agent')}</button></p>`}`}</section>`}
     ${runs.length > 0 && html`<div class="panel clip"><table class="tbl runs"><caption class="sr">${t('runs.caption')}</caption>
       <thead><tr><th scope="col">${t('status')}</th><th scope="col">${t('run')}</th><th scope="col" class="num">${t('iteration')}</th><th scope="col" class="num">${t('best')}</th><th scope="col">${t('score')}</th><th scope="col">${t('why')}</th><th scope="col" class="num">${t('active')}</th><th scope="col" class="num">${t('started')}</th></tr></thead>
       <tbody>${parts.map(([day, list]) => html`<tr class="grp" key=${'g' + day}><td colspan="8">${day}</td></tr>${list.map(r => html`<${Row} key=${r.id} run=${r} focused=${flat[at]?.id === r.id} chosen=${chosen.some(c => c.id === r.id)} onChoose=${() => choose(r)} onFocus=${() => setAt(flat.indexOf(r))} />`)}`)}</tbody></table></div>

@@ -2,6 +2,7 @@ import { html, useState } from '../ui.js'
 import { go } from '../route.js'
 import { t } from '../words.js'
 import { api } from '../api.js'
+import { operates, writes } from '../server.js'
 import { Ask } from './ask.js'
 import { Icon } from './icon.js'
 import { RunIt, readyToRun } from './run-it.js'
@@ -46,10 +47,10 @@ export function Manage({ d, onChange }) {
   const named = { name: d.name }
   const fields = [{ name: 'name', label: t('new.name'), placeholder: d.name + '_2' }]
   const alone = !d.file.includes('/')
-  return html`<div class="row manage"><button class="btn s" disabled=${!d.valid} aria-label=${t('run.title', named)} onClick=${run}><${Icon} name="play" />${t('run.it')}</button>
-      <details class="bare"><summary aria-label=${t('manage.name', named)}>${t('manage')}</summary><span class="row">
+  return html`<div class="row manage"><button class="btn s" disabled=${!d.valid || !operates.value} aria-label=${t('run.title', named)} onClick=${run}><${Icon} name="play" />${t('run.it')}</button>
+      ${writes.value && html`<details class="bare"><summary aria-label=${t('manage.name', named)}>${t('manage')}</summary><span class="row">
         ${alone && html`<button class="btn quiet s" aria-label=${t('duplicate.title', named)} onClick=${() => setAsking('duplicate')}>${t('duplicate')}…</button><button class="btn quiet s" aria-label=${t('rename.title', named)} onClick=${() => setAsking('rename')}>${t('rename')}…</button>`}
-        <button class="btn quiet s" aria-label=${t('delete.title', named)} onClick=${() => setAsking('delete')}>${t('delete')}…</button></span></details>
+        <button class="btn quiet s" aria-label=${t('delete.title', named)} onClick=${() => setAsking('delete')}>${t('delete')}…</button></span></details>`}
       ${problem && html`<span class="st bad small" role="alert">${problem}</span>`}</div>
     ${asking?.outline && html`<${RunIt} name=${d.name} outline=${asking.outline} onClose=${close} />`}
     ${asking === 'duplicate' && html`<${Ask} title=${t('duplicate.title', named)} what=${t('duplicate.what')} verb=${t('duplicate')} fields=${fields} onClose=${close} onSend=${duplicate} />`}

@@ -72,7 +72,7 @@ const path = (at, field) => (at ? `${at}.${field}` : field)
 
 // Form is the definition as fields. Each change becomes an edit of the text. typing is what fields hold that the
 // text does not have yet.
-export function Form({ name, outline, problems, edit, typing, goto, reveal, frozen }) {
+export function Form({ name, outline, problems, edit, typing, goto, reveal, frozen, locked }) {
   const [all, setAll] = useState(known)
   const added = useRef()
   useEffect(() => void fields().then(setAll), [lang.value])
@@ -87,7 +87,7 @@ export function Form({ name, outline, problems, edit, typing, goto, reveal, froz
   const opened = { key: openKey, set: setOpenKey, last, keep: step => (step ? localStorage.setItem(stepKey(name), step) : localStorage.removeItem(stepKey(name))) }
   const props = { all: all || [], problems, edit, typing, goto, reveal, opened, added, file: name, agents: agentsIn(root) }
   const shown = [...first, ...(usual[root.type] || []).filter(f => !first.includes(f))].filter(f => (root.type !== 'loop' || first.includes(f)) && has(all, root, f))
-  return html`<fieldset class="formset" disabled=${frozen}>
+  return html`<fieldset class="formset" disabled=${frozen || locked}>
     ${frozen && html`<p class="panel pad st warn" role="status"><${Icon} name="warn" />${t('form.frozen')}</p>`}
     <datalist id="colors">${colors.map(c => html`<option key=${c} value=${c} />`)}</datalist>
     <section class="panel" aria-labelledby="h-what"><header><h2 id="h-what">${t('what.it.is')}</h2></header>
