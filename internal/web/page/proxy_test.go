@@ -100,13 +100,14 @@ func startNginx(t *testing.T, behind, signIn string) (string, *http.Client) {
 	if os.Getuid() == 0 {
 		user = "user root;\n"
 	}
-	conf := user + "daemon off;\nworker_processes 1;\npid " + dir + "/pid;\nerror_log stderr warn;\nevents {}\nhttp {\naccess_log off;\n"
+	var conf strings.Builder
+	conf.WriteString(user + "daemon off;\nworker_processes 1;\npid " + dir + "/pid;\nerror_log stderr warn;\nevents {}\nhttp {\naccess_log off;\n")
 	for _, name := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
-		conf += name + "_temp_path " + dir + "/" + name + ";\n"
+		conf.WriteString(name + "_temp_path " + dir + "/" + name + ";\n")
 	}
 	for name, text := range map[string][]byte{
 		"loops.pem": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}),
-		"loops.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), "nginx.conf": []byte(conf + site + "}\n"),
+		"loops.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), "nginx.conf": []byte(conf.String() + site + "}\n"),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 			t.Fatal(err)
