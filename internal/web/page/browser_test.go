@@ -336,7 +336,8 @@ func (t *tab) accessible(name string) {
 		call(t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
 			{Name: "prefers-color-scheme", Value: look.scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
 		}})
-		found, err := eval[[]string](t, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))).then(() => axe.run(document, {resultTypes: ['violations']})).then(r => r.violations.map(v => v.id + ': ' + v.help + ': ' +
+		found, err := eval[[]string](t, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
+			.then(() => axe.run(document, {resultTypes: ['violations']})).then(r => r.violations.map(v => v.id + ': ' + v.help + ': ' +
 			v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + ' ' + (n.any[0] ? n.any[0].message : '')).join(' | ')))`)
 		if err != nil {
 			t.Fatal(err)
