@@ -16,13 +16,18 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/history/progress"
 	"github.com/refrain-dev/refrain/internal/runs/schedule"
 	"github.com/refrain-dev/refrain/internal/runs/scheduler"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/session/lease"
 )
 
 // scheduleFlags are the flags of refrain schedules.
-type scheduleFlags struct{ store, dir string }
+type scheduleFlags struct {
+	store, dir string
+	json       bool
+}
 
 func NewSchedules(e *term.Env) *cobra.Command {
 	var f scheduleFlags
@@ -30,20 +35,21 @@ func NewSchedules(e *term.Env) *cobra.Command {
 		Use:   "schedules",
 		Short: "List, pause and continue the schedules of refrain serve",
 		Long: `List the schedules in the file schedules.yaml of a folder, with the next and the last start
-of each. refrain serve starts their runs.`,
+of each, and how its last run ended and why. refrain serve starts their runs.`,
 		Example: `  refrain schedules
   refrain schedules pause nightly
   refrain schedules continue nightly`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.with(cmd.Context(), e, func(list []*schedule.Schedule, records *scheduler.Records) error {
-				return listSchedules(cmd.Context(), e.Stdout, list, records)
+				return f.list(cmd.Context(), e.Stdout, list, records)
 			})
 		},
 	}
 	fl := cmd.PersistentFlags()
 	runstore.Flag(fl, &f.store)
 	fl.StringVar(&f.dir, "dir", ".", "`folder` with schedules.yaml, as for refrain serve")
+	cmd.Flags().BoolVar(&f.json, "json", false, "write one line of JSON for each schedule")
 	cmd.AddCommand(f.verb(e, "pause", "Start no runs of a schedule until it is continued",
 		"Pause a schedule for all servers of the store. Runs that it has started go on.", "is paused", "was paused already",
 		func(ctx context.Context, r *scheduler.Records, name string) (bool, error) {
@@ -100,31 +106,55 @@ func (f *scheduleFlags) with(ctx context.Context, e *term.Env, do func([]*schedu
 	return do(list, &scheduler.Records{Service: s.Service, AppName: runstore.AppName, UserID: runstore.UserName})
 }
 
-func listSchedules(ctx context.Context, to io.Writer, list []*schedule.Schedule, records *scheduler.Records) error {
-	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tDEFINITION\tTIMES\tA DAY, AT MOST\tNEXT\tLAST")
+func (f *scheduleFlags) list(ctx context.Context, to io.Writer, list []*schedule.Schedule, records *scheduler.Records) error {
+	w, lines := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0), progress.NewJSON(to)
+	if !f.json {
+		fmt.Fprintln(w, "NAME\tDEFINITION\tTIMES\tA DAY, AT MOST\tNEXT\tLAST")
+	}
 	now := time.Now()
 	for _, s := range list {
-		rec, progress, err := records.Read(ctx, s.Name)
+		st, err := records.Status(ctx, s, now)
 		if err != nil {
 			return term.Failure(err)
 		}
-		next := "paused by " + rec.By
-		if rec.Paused.IsZero() {
-			next = s.Due(s.Next(now)).In(s.Location).Format(time.DateTime + " MST")
+		if f.json {
+			if err := lines.Encode(st); err != nil {
+				return term.Failure(err)
+			}
+			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", s.Name, s.Definition, s.Rule(), s.MostADay(now), next, lastStart(progress.Last))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", s.Name, s.Definition, s.Rule(), st.MostADay, nextStart(st, s.Location), lastStart(st))
 	}
 	return term.Failure(w.Flush())
 }
 
-// lastStart says what happened at the last time of a schedule; "-" if no time has passed.
-func lastStart(last *scheduler.Last) string {
+// nextStart says when a schedule starts its next run, and what delays it.
+func nextStart(st *scheduler.Status, in *time.Location) string {
+	text := "never"
+	if !st.Next.IsZero() {
+		text = st.Next.In(in).Format(time.DateTime + " MST")
+	}
+	switch {
+	case !st.Paused.IsZero():
+		text += ", but paused by " + st.PausedBy
+	case !st.Queued.IsZero():
+		text = "when the earlier run has ended; then " + text
+	case !st.Delayed.IsZero():
+		text += ", delayed by jitter"
+	}
+	return text
+}
+
+// lastStart says what happened at the last time of a schedule, and how its run ended; "-" if no time has passed.
+func lastStart(st *scheduler.Status) string {
+	last := st.Last
 	switch {
 	case last == nil:
 		return "-"
+	case last.Outcome == scheduler.Started && st.RunWhy != "":
+		return fmt.Sprintf("%s %s: %s", last.Run, st.RunStatus, brief.Line(st.RunWhy, 100))
 	case last.Outcome == scheduler.Started:
-		return last.Run
+		return last.Run + " " + st.RunStatus
 	}
-	return fmt.Sprintf("%s: %s %s", last.Time.UTC().Format(time.RFC3339), last.Outcome, last.Why)
+	return fmt.Sprintf("%s: %s %s", last.Time.UTC().Format(time.RFC3339), last.Outcome, brief.Line(last.Why, 100))
 }

@@ -140,6 +140,16 @@ func (s *Schedule) Due(t time.Time) time.Time {
 	return t.Add(time.Duration(part * float64(s.Jitter)).Truncate(time.Millisecond))
 }
 
+// NextDue returns the first time whose run is due after now. It may have passed, if its jitter has not. It returns the zero time if there is
+// none within five years.
+func (s *Schedule) NextDue(now time.Time) time.Time {
+	t := s.Next(now.Add(-s.Jitter - time.Nanosecond))
+	for !t.IsZero() && !s.Due(t).After(now) {
+		t = s.Next(t)
+	}
+	return t
+}
+
 // Newest returns the last time of the schedule after a time whose run is due now, and the zero time if there is none. It skips times
 // that are later than CatchUp allows.
 func (s *Schedule) Newest(after, now time.Time) (newest time.Time) {

@@ -215,3 +215,19 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A time that waits for its jitter is the next one until it is due.
+func TestNextDueHasJitter(t *testing.T) {
+	s := one(t, "every: 1h", "jitter: 50m")
+	at := time.Date(2026, 11, 30, 2, 0, 0, 0, time.UTC)
+	due := s.Due(at)
+	if !due.After(at) {
+		t.Fatalf("%v has no jitter", at)
+	}
+	if got := s.NextDue(due.Add(-time.Millisecond)); !got.Equal(at) {
+		t.Errorf("before %v is due, the next is %v", at, got)
+	}
+	if got := s.NextDue(due); !got.Equal(at.Add(time.Hour)) {
+		t.Errorf("when %v is due, the next is %v", at, got)
+	}
+}

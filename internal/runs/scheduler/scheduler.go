@@ -66,6 +66,7 @@ type Scheduler struct {
 	mu       sync.Mutex
 	text     []byte // of the file at the last look
 	loaded   bool   // text has been read
+	unread   bool   // the last look could not read the file
 	list     []*entry
 	problems definition.Problems
 }
@@ -230,14 +231,18 @@ func (s *Scheduler) read() ([]*entry, definition.Problems) {
 	defer s.mu.Unlock()
 	text, err := s.runs.Folder.ReadFile(schedule.File)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if !s.unread {
+			s.log.Error("the file of schedules cannot be read", "error", err.Error())
+		}
+		s.unread = true
 		s.problems = definition.Problems{{File: schedule.File, Severity: definition.SeverityError, Code: definition.CodeFile, Message: err.Error()}}
 		return s.list, s.problems
 	}
-	if s.loaded && bytes.Equal(text, s.text) {
+	if s.loaded && !s.unread && bytes.Equal(text, s.text) {
 		return s.list, s.problems
 	}
 	all, problems := schedule.Parse(schedule.File, text)
-	s.text, s.loaded, s.problems = text, true, problems
+	s.text, s.loaded, s.unread, s.problems = text, true, false, problems
 	for _, p := range problems {
 		s.log.Error("the file of schedules has a mistake", "problem", p.Error(), "hint", p.Hint)
 	}

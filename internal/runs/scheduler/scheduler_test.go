@@ -290,3 +290,26 @@ func TestMistakesDoNotStopTheOtherSchedules(t *testing.T) {
 		t.Errorf("problems %v", problems)
 	}
 }
+
+// A file that cannot be read is logged once, and its schedules go on.
+func TestFileThatCannotBeReadIsLogged(t *testing.T) {
+	p := newPlace(t, "schedules: [{name: often, definition: quick, every: 1m}]\n", "2026-11-30T10:00:30Z")
+	n := p.serve()
+	p.look(n)
+	file := filepath.Join(p.dir, "schedules.yaml")
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(file, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p.set("2026-11-30T10:01:00Z")
+	p.look(n)
+	p.look(n)
+	if n := strings.Count(p.log.String(), "the file of schedules cannot be read"); n != 1 {
+		t.Errorf("it is logged %d times:\n%s", n, &p.log)
+	}
+	if _, err := n.runs.Brief(t.Context(), "often@20261130T100100Z", 1); err != nil {
+		t.Errorf("the schedule does not go on: %v", err)
+	}
+}
