@@ -20,7 +20,7 @@ import (
 )
 
 // An eval whose process is killed again and again comes to the verdict of one that nobody disturbs. No case-run is begun or
-// scored twice, and the budget is exceeded by no more than what was under way.
+// scored twice, no judge is asked twice, and the budget is exceeded by no more than what was under way.
 func TestKilledEvalKeepsItsVerdict(t *testing.T) {
 	longtest.WithoutRace(t)
 	cases, repeat, kills := longtest.N(8, 40), longtest.N(1, 3), longtest.N(4, 50)
@@ -69,7 +69,7 @@ func TestKilledEvalKeepsItsVerdict(t *testing.T) {
 func (k *attack) evalFiles(n int) {
 	k.Helper()
 	var all strings.Builder
-	all.WriteString("checks: [{equals: }]\ncases:\n")
+	all.WriteString("judge: scripted/judge.script\nchecks: [{equals: }, {rubric: [It is an answer.]}, pairwise]\ncases:\n")
 	for i := range n {
 		fmt.Fprintf(&all, "  - {id: c%d, input: %q, expected: yes}\n", i, []string{"ab", "a", "a", "a"}[i%4])
 	}
@@ -82,7 +82,12 @@ sub_agents:
   - {name: work, command: [sh, -c, 'read x; case $x in *%s*) echo yes;; *) echo no;; esac'], stdin: "{{user_input}}\n"}
 `, 1+dice.IntN(3), knows)
 	}
-	for name, text := range map[string]string{"cases.yaml": all.String(), "new.yaml": version("a"), "old.yaml": version("b")} {
+	for name, text := range map[string]string{"cases.yaml": all.String(), "new.yaml": version("a"), "old.yaml": version("b"),
+		"judge.script": `answers:
+  - {match_request: "Criterion:", text: '{"reason": "so", "answer": "first"}', delay: 20ms}
+  - {text: '{"reason": "so", "answer": "yes"}', delay: 20ms}
+repeat_last: true
+`} {
 		if err := os.WriteFile(filepath.Join(k.dir, name), []byte(text), 0o600); err != nil {
 			k.Fatal(err)
 		}
@@ -133,7 +138,7 @@ func (k *attack) onceEach(id string, want int) {
 		}
 		return session.ViewOf(got.Session)
 	}
-	scored := make(map[string]int)
+	scored, pairs := make(map[string]int), make(map[string]int)
 	for ev := range events("refrain.eval", id).Log().All() {
 		if ev.Mark != nil && ev.Mark.Kind == "case_scored" {
 			var s struct{ Run, Error string }
@@ -142,7 +147,26 @@ func (k *attack) onceEach(id string, want int) {
 			}
 			scored[s.Run]++
 		}
+		if ev.Mark != nil && ev.Mark.Kind == "pair_compared" {
+			var pair struct {
+				Case string
+				N    int
+			}
+			if err := ev.Mark.Decode(&pair); err != nil {
+				k.Error(err)
+			}
+			pairs[fmt.Sprint(pair.Case, ".", pair.N)]++
+		}
 	}
+	for pair, n := range pairs {
+		if n != 1 {
+			k.Errorf("pair %s was compared %d times", pair, n)
+		}
+	}
+	if len(pairs) != want/2 {
+		k.Errorf("%d pairs are compared, want %d", len(pairs), want/2)
+	}
+	k.votesOnce(store, id+".")
 	if len(scored) != want {
 		k.Errorf("%d case-runs are scored, want %d", len(scored), want)
 	}
@@ -154,5 +178,42 @@ func (k *attack) onceEach(id string, want int) {
 		if n != 1 || begun != 1 {
 			k.Errorf("case-run %s was begun %d times and scored %d times", run, begun, n)
 		}
+	}
+}
+
+// votesOnce reports a vote of a judge that was given more than once.
+func (k *attack) votesOnce(store session.Service, prefix string) {
+	k.Helper()
+	all, err := store.List(k.Context(), &session.ListRequest{AppName: "refrain", UserID: "user", Brief: true})
+	if err != nil {
+		k.Fatal(err)
+	}
+	judges := 0
+	for _, s := range all.Sessions {
+		if !strings.HasPrefix(s.ID(), prefix) || !strings.Contains(s.ID(), ".judge-") {
+			continue
+		}
+		judges++
+		got, err := store.Get(k.Context(), &session.GetRequest{AppName: "refrain", UserID: "user", SessionID: s.ID()})
+		if err != nil {
+			k.Fatal(err)
+		}
+		given := make(map[session.Address]int)
+		for ev := range session.ViewOf(got.Session).Log().All() {
+			if _, votes := ev.Actions.StateDelta[ev.Address.Agent()]; votes && ev.Mark == nil {
+				given[ev.Address]++
+			}
+		}
+		for at, n := range given {
+			if n != 1 {
+				k.Errorf("%s: %s was given %d times", s.ID(), at, n)
+			}
+		}
+		if len(given) == 0 {
+			k.Errorf("%s has no votes", s.ID())
+		}
+	}
+	if judges == 0 {
+		k.Error("there are no judges")
 	}
 }

@@ -31,6 +31,8 @@ const (
 	promptBytes = 8 << 10
 	// judgesAtOnce is how many votes of a run are asked for at a time.
 	judgesAtOnce = 6
+	// callsOfVote is the most requests for a vote: two turns, because an answer may not fit, of three attempts each.
+	callsOfVote = 6
 )
 
 // Use is what judges have used.
@@ -58,7 +60,7 @@ func (e *Eval) judgeDefinition(q *check.Question) string {
 			})
 		}
 	}
-	text := map[string]any{"name": "judge", "type": "parallel", "max_concurrency": judgesAtOnce, "max_model_calls": 2 * len(agents), "state": state,
+	text := map[string]any{"name": "judge", "type": "parallel", "max_concurrency": judgesAtOnce, "max_model_calls": callsOfVote * len(agents), "state": state,
 		"sub_agents": agents}
 	if price, ok := e.priceOf(q.Model); ok {
 		text["prices"] = budget.Prices{q.Model: price}

@@ -160,8 +160,11 @@ func (e *Eval) haveRun(of []*check.Case) bool {
 	}
 	if slices.ContainsFunc(of, func(c *check.Case) bool {
 		return e.comparesPairs(c) && slices.ContainsFunc(e.Scored, func(s Scored) bool {
+			if s.Case != c.ID {
+				return false
+			}
 			a, _ := e.pair(c.ID, s.N)
-			return s.Case == c.ID && a != nil
+			return a != nil
 		})
 	}) {
 		return false
