@@ -21,7 +21,7 @@ import (
 //     the start of the next step follows. The end of a step that does more than compute waits
 //     only for that start, because a process that dies before it is stored repeats the step;
 //   - the start of a step that asks a model, where the mark of its request follows at once;
-//   - an event of an agent that only computes (see drive.Brief), such as a step that sets keys
+//   - an event of an agent that only computes (see drive.Traits.ComputesOnly), such as a step that sets keys
 //     of the state.
 //
 // In a branch of a parallel agent the runner holds nothing, because the other branches may wait for
@@ -88,7 +88,7 @@ func (r *run) mayBatch(ev *session.Event) bool {
 // addToBatch holds an event. It applies the event to the run's view, with the sequence number that the event will
 // have in the log.
 func (r *run) addToBatch(ev *session.Event) {
-	r.complete(ev)
+	r.completeEvent(ev)
 	ev.Seq = r.view.LastSeq() + 1
 	if ev.ID == "" {
 		ev.ID = strconv.FormatInt(ev.Seq, 10)

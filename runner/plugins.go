@@ -94,7 +94,7 @@ func (r *Runner) Receive(ctx context.Context, s session.Session, ev *session.Eve
 	if ev.Content, err = r.runMessageCallbacks(ctx, r.cfg.Agent, ev.InvocationID, view, ev.Content); err != nil {
 		return err
 	}
-	return r.keepFiles(ctx, view, ev, cfg)
+	return r.saveFiles(ctx, view, ev, cfg)
 }
 
 // runMessageCallbacks gives a message for an agent to the plugins. The first one that returns a message ends the list.

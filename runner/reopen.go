@@ -33,7 +33,7 @@ func (p *loggedRun) begin(tree *drive.Tree, cont bool, cfg agent.RunConfig) (*dr
 		loops, back, err = drive.StoppedLoops(p.currentEvents(), tree)
 	}
 	if err == nil && back != nil {
-		err = p.reread(back, tree, cfg)
+		err = p.readWithout(back, tree, cfg)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -45,8 +45,8 @@ func (p *loggedRun) begin(tree *drive.Tree, cont bool, cfg agent.RunConfig) (*dr
 	return p.replay, back.Union(p.replay.Superseded()), nil
 }
 
-// reread reads the run's events again, and takes the events in without as superseded.
-func (p *loggedRun) reread(without mark.Spans, tree *drive.Tree, cfg agent.RunConfig) error {
+// readWithout reads the run's events again, and takes the events in without as superseded.
+func (p *loggedRun) readWithout(without mark.Spans, tree *drive.Tree, cfg agent.RunConfig) error {
 	whole := p.reader()
 	p.replay = drive.NewReplay(p.superseded.Union(without), tree, cfg.Prices)
 	for ev := range p.outline() {

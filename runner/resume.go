@@ -109,8 +109,8 @@ func (e *ResumeError) Unwrap() error { return e.Err }
 type ResumeOption func(*resumeOptions)
 
 type resumeOptions struct {
-	cont bool
-	view *session.View
+	continues bool
+	view      *session.View
 }
 
 // WithView gives [Runner.Resume] the session as the caller has just read it, with all of its log, so
@@ -133,7 +133,7 @@ func WithView(v *session.View) ResumeOption { return func(o *resumeOptions) { o.
 // A run that has not ended is resumed as without the option. Further errors: a
 // [*loop.StoppedError] if the loop would stop again for the same reason, and an error for a run
 // that cannot continue, which says what to do instead.
-func Continue() ResumeOption { return func(o *resumeOptions) { o.cont = true } }
+func Continue() ResumeOption { return func(o *resumeOptions) { o.continues = true } }
 
 // restart reads the log of a run, appends the mark that the run was resumed, and rewinds the state
 // to the run's beginning.
@@ -171,7 +171,7 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg 
 		return nil, nil, err
 	}
 	run := &run{
-		id: id, agentCtx: in, ctx: context.WithoutCancel(in), now: platform.TimeProviderOf(ctx), service: r.cfg.SessionService,
+		id: id, agentCtx: in, ctx: context.WithoutCancel(in), clock: platform.TimeProviderOf(ctx), service: r.cfg.SessionService,
 		msg: past.message, outsideSteps: past.betweenSteps, temp: newTempMemo(r.tree), release: free, batch: r.newBatch(),
 	}
 	if cfg.LogLimit > 0 {
@@ -179,7 +179,7 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg 
 		run.logged.Store(past.weight)
 	}
 	var gone mark.Spans
-	if run.replay, gone, err = past.begin(r.tree, o.cont, cfg); err != nil {
+	if run.replay, gone, err = past.begin(r.tree, o.continues, cfg); err != nil {
 		return nil, nil, err
 	}
 	resumed, err := past.resumedEvent(view, id, r.cfg.Agent.Name(), gone)

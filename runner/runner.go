@@ -120,7 +120,7 @@ type runOptions struct {
 	stateDelta map[string]any
 	start      *mark.Run
 	started    mark.RunStarted
-	made       session.Session // the session of WithOpening, whose first event is opening; else nil
+	session    session.Session // the session of WithOpening, whose first event is opening; else nil
 	opening    *session.Event
 	yieldsUser bool
 }
@@ -146,7 +146,7 @@ func WithStart(r mark.Run, data mark.RunStarted) RunOption {
 // [Runner.Opening] has returned. The message, [WithStateDelta] and [WithStart] are part of that
 // event.
 func WithOpening(s session.Session, ev *session.Event) RunOption {
-	return func(o *runOptions) { o.made, o.opening = s, ev }
+	return func(o *runOptions) { o.session, o.opening = s, ev }
 }
 
 // Opening returns the first event of a run in a new session with these IDs. It does not store the event. It stores
@@ -168,7 +168,7 @@ func (r *Runner) Opening(ctx context.Context, userID, sessionID string, msg *gen
 	}
 	ev, err := o.event(id, msg)
 	if err == nil {
-		err = r.keepFiles(ctx, view, ev, cfg)
+		err = r.saveFiles(ctx, view, ev, cfg)
 	}
 	if err == nil && r.cfg.Durable {
 		newTempMemo(r.tree).saveTemp(ev)
@@ -176,8 +176,8 @@ func (r *Runner) Opening(ctx context.Context, userID, sessionID string, msg *gen
 	return ev, err
 }
 
-// noEvents is the empty log of a session before its first event.
-var noEvents = session.NewView(session.ViewConfig{}).Events()
+// emptyLog is the empty log of a session before its first event.
+var emptyLog = session.NewView(session.ViewConfig{}).Events()
 
 // Run gives the user's message to the agents and yields their events. The message goes to the root,
 // with two exceptions. The answer to a function call goes to the agent that made the call, and only
@@ -235,7 +235,7 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 	var failed error // the error of the run
 	observed := func() error { return nil }
 	if o := cfg.Observer; o != nil {
-		in, end, err := begin(ctx, o, run.observedRun(r.cfg.Agent.Name()))
+		in, end, err := observeRunBegin(ctx, o, run.observedRun(r.cfg.Agent.Name()))
 		if err != nil {
 			yield(nil, err)
 			return
@@ -313,8 +313,8 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 	}
 }
 
-// begin tells an observer that the run begins. It returns a panic of the observer as an error.
-func begin(ctx context.Context, o observe.Observer, r *observe.Run) (in context.Context, end func(error), err error) {
+// observeRunBegin tells an observer that the run begins. It returns a panic of the observer as an error.
+func observeRunBegin(ctx context.Context, o observe.Observer, r *observe.Run) (in context.Context, end func(error), err error) {
 	err = callPlugin("observer of the beginning of run", r.InvocationID, func() error {
 		if in, end = o.Run(ctx, r); in == nil || end == nil {
 			panic("the observer's Run returned nil")
@@ -335,7 +335,7 @@ type run struct {
 	id            string
 	agentCtx      context.Context       // the context of the agents; it has the session's lease, if the runner holds one
 	ctx           context.Context       // for the store, which also stores events of a canceled run
-	now           platform.TimeProvider // the clock of the context, or nil; a lookup for each event would allocate
+	clock         platform.TimeProvider // the clock of the context, or nil; a lookup for each event would allocate
 	service       session.Service
 	view          *session.View
 	agent         agent.Agent // the agent that the message is for
@@ -353,7 +353,7 @@ type run struct {
 
 // start fetches the session and appends the user's message.
 func (r *Runner) start(ctx context.Context, userID, sessionID string, msg *genai.Content, cfg agent.RunConfig, o runOptions) (*run, error) {
-	s, err := o.made, error(nil)
+	s, err := o.session, error(nil)
 	if s == nil {
 		s, err = r.session(ctx, userID, sessionID)
 	}
@@ -361,7 +361,7 @@ func (r *Runner) start(ctx context.Context, userID, sessionID string, msg *genai
 		return nil, fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
 	}
 	run := &run{
-		id: o.id(ctx), ctx: context.WithoutCancel(ctx), now: platform.TimeProviderOf(ctx),
+		id: o.id(ctx), ctx: context.WithoutCancel(ctx), clock: platform.TimeProviderOf(ctx),
 		service: r.cfg.SessionService, view: session.ViewOf(s), msg: msg,
 		batch: r.newBatch(),
 	}
@@ -376,7 +376,7 @@ func (r *Runner) start(ctx context.Context, userID, sessionID string, msg *genai
 		return nil, fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
 	}
 	run.ctx = context.WithoutCancel(run.agentCtx)
-	if err := r.open(ctx, run, cfg, o); err != nil {
+	if err := r.openRun(ctx, run, cfg, o); err != nil {
 		run.release()
 		return nil, err
 	}
@@ -386,10 +386,10 @@ func (r *Runner) start(ctx context.Context, userID, sessionID string, msg *genai
 	return run, nil
 }
 
-// open appends the user's message, or the mark that the run has started.
-func (r *Runner) open(ctx context.Context, run *run, cfg agent.RunConfig, o runOptions) (err error) {
+// openRun appends the user's message, or the mark that the run has started.
+func (r *Runner) openRun(ctx context.Context, run *run, cfg agent.RunConfig, o runOptions) (err error) {
 	if o.opening != nil {
-		return r.opened(run, o.opening)
+		return r.openExisting(run, o.opening)
 	}
 	run.needsSnapshot = r.needsSnapshot(run.view, nil)
 	if run.agent, run.msg, err = r.receive(ctx, run); err != nil {
@@ -399,7 +399,7 @@ func (r *Runner) open(ctx context.Context, run *run, cfg agent.RunConfig, o runO
 		return nil
 	}
 	if run.first, err = o.event(run.id, run.msg); err == nil {
-		err = r.keepFiles(ctx, run.view, run.first, cfg)
+		err = r.saveFiles(ctx, run.view, run.first, cfg)
 	}
 	if err != nil {
 		return fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
@@ -408,23 +408,23 @@ func (r *Runner) open(ctx context.Context, run *run, cfg agent.RunConfig, o runO
 	return run.append(run.first)
 }
 
-// opened does what open does, for a session that has the first event of the run already.
-func (r *Runner) opened(run *run, ev *session.Event) (err error) {
+// openExisting does what open does, for a session that has the first event of the run already.
+func (r *Runner) openExisting(run *run, ev *session.Event) (err error) {
 	run.needsSnapshot = r.needsSnapshot(run.view, ev)
-	if run.agent, err = r.targetAgent(noEvents, run.msg); err != nil {
+	if run.agent, err = r.targetAgent(emptyLog, run.msg); err != nil {
 		return fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
 	}
 	return nil
 }
 
-// needsSnapshot reports whether the session has state that is not in its log. said is the session's only
+// needsSnapshot reports whether the session has state that is not in its log. first is the session's only
 // event, or nil.
-func (r *Runner) needsSnapshot(view *session.View, said *session.Event) bool {
+func (r *Runner) needsSnapshot(view *session.View, first *session.Event) bool {
 	if !r.cfg.Durable || view.Noted() {
 		return false
 	}
 	for key := range statekey.OwnState(view.State()) {
-		if said == nil || said.Actions.StateDelta[key] == nil {
+		if first == nil || first.Actions.StateDelta[key] == nil {
 			return true
 		}
 	}
@@ -485,8 +485,8 @@ func (r *Runner) session(ctx context.Context, userID, sessionID string) (session
 	return got.Session, nil
 }
 
-// complete adds the session's initial state to a mark, notes the event's temp: keys, and counts its weight.
-func (r *run) complete(ev *session.Event) {
+// completeEvent adds the session's initial state to a mark, notes the event's temp: keys, and counts its weight.
+func (r *run) completeEvent(ev *session.Event) {
 	if r.needsSnapshot && ev.Mark != nil {
 		r.snapshotState(ev)
 	}
@@ -494,8 +494,8 @@ func (r *run) complete(ev *session.Event) {
 	if r.logged != nil {
 		r.logged.Add(int64(ev.Weight()))
 	}
-	if r.now != nil && ev.Timestamp.IsZero() {
-		ev.Timestamp = r.now()
+	if r.clock != nil && ev.Timestamp.IsZero() {
+		ev.Timestamp = r.clock()
 	}
 }
 
@@ -506,7 +506,7 @@ func (r *run) append(ev *session.Event) error {
 	if ev.Partial {
 		return r.flush()
 	}
-	r.complete(ev)
+	r.completeEvent(ev)
 	if err := r.store(ev); err != nil {
 		return &agent.LogError{Err: fmt.Errorf("append event by %q: %w", ev.Author, err)}
 	}

@@ -51,10 +51,10 @@ func (a *sessionArtifacts) LoadVersion(ctx context.Context, name string, version
 	})
 }
 
-// keepFiles saves the files in the user's message as artifacts if the config asks for it, and replaces each file by a
+// saveFiles saves the files in the user's message as artifacts if the config asks for it, and replaces each file by a
 // text with its name. It does not change the caller's content. Without an artifact service the files stay in the
 // message.
-func (r *Runner) keepFiles(ctx context.Context, view *session.View, ev *session.Event, cfg agent.RunConfig) error {
+func (r *Runner) saveFiles(ctx context.Context, view *session.View, ev *session.Event, cfg agent.RunConfig) error {
 	files := r.artifacts(view)
 	if !cfg.SaveInputBlobsAsArtifacts || files == nil || ev.Content == nil {
 		return nil

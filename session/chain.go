@@ -172,14 +172,14 @@ func (c *runChain) readTo(log *Log, next, last int64) {
 		ev := log.Full(log.At(i))
 		c.mu.Lock()
 		if ev.Seq > c.chain.Last {
-			c.take(ev)
+			c.takeEvent(ev)
 		}
 		c.mu.Unlock()
 	}
 }
 
-// take adds an event. c.mu is held.
-func (c *runChain) take(ev *Event) {
+// takeEvent adds an event. c.mu is held.
+func (c *runChain) takeEvent(ev *Event) {
 	if c.err != nil {
 		return
 	}
@@ -200,6 +200,6 @@ func (c *runChain) add(ev *Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.started && ev.Seq == c.chain.Last+1 && ev.Omitted == 0 {
-		c.take(ev)
+		c.takeEvent(ev)
 	}
 }

@@ -198,7 +198,7 @@ func (m *memory) Delete(_ context.Context, req *DeleteRequest) error {
 	m.mu.Unlock()
 	rec.mu.Lock()
 	rec.deleted = true
-	rec.tell()
+	rec.wakeWaiting()
 	rec.mu.Unlock()
 	return nil
 }
@@ -318,8 +318,8 @@ var closed = func() <-chan struct{} {
 	return c
 }()
 
-// tell wakes the goroutines that watch the session. r.mu is held.
-func (r *record) tell() {
+// wakeWaiting wakes the goroutines that watch the session. r.mu is held.
+func (r *record) wakeWaiting() {
 	if r.changed != nil {
 		close(r.changed)
 		r.changed = nil

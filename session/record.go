@@ -37,7 +37,7 @@ type scope struct {
 func (s *scope) set(key string, value any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	put(s.values, key, value)
+	setOrDelete(s.values, key, value)
 }
 
 func (s *scope) copyTo(dst map[string]any) {
@@ -46,8 +46,8 @@ func (s *scope) copyTo(dst map[string]any) {
 	maps.Copy(dst, s.values)
 }
 
-// put sets a key of a map; the value nil removes the key.
-func put(m map[string]any, key string, value any) {
+// setOrDelete sets a key of a map; the value nil removes the key.
+func setOrDelete(m map[string]any, key string, value any) {
 	if value == nil {
 		delete(m, key)
 		return
@@ -88,7 +88,7 @@ func (r *record) append(ctx context.Context, s Session, v *View, evs ...*Event) 
 			return ErrConflict
 		}
 	}
-	defer r.tell()
+	defer r.wakeWaiting()
 	for _, ev := range evs {
 		r.add(v, ev)
 	}
@@ -108,7 +108,7 @@ func (r *record) add(v *View, ev *Event) {
 	}
 	r.updated = ev.Timestamp
 	if v == nil || v.rec != r {
-		r.take(ev, nil)
+		r.appendEvent(ev, nil)
 		if v != nil && v.LastSeq() < ev.Seq { // else the caller has already applied the event
 			v.Apply(ev)
 		}
@@ -117,7 +117,7 @@ func (r *record) add(v *View, ev *Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if !v.log.isSnapshot {
-		r.take(ev, nil)
+		r.appendEvent(ev, nil)
 		if v.seq.Load() < ev.Seq { // else the caller has already applied the event
 			v.appendEvent(ev)
 		}
@@ -126,16 +126,16 @@ func (r *record) add(v *View, ev *Event) {
 	for i := v.seq.Load() + 1; i < ev.Seq; i++ { // the caller preset a later Seq, so the view has missed the events before it
 		v.updateAfter(r.log.at(int(i - 1)))
 	}
-	r.take(ev, v)
+	r.appendEvent(ev, v)
 	v.log.window.log = r.log
 	v.seq.Store(ev.Seq)
 	v.updated = ev.Timestamp
 	v.chain.add(ev)
 }
 
-// take adds an event to the log and its delta to the stored state. If v is not nil, take also adds the delta to the
+// appendEvent adds an event to the log and its delta to the stored state. If v is not nil, take also adds the delta to the
 // state of v. r.mu is held, and v.mu if v is not nil.
-func (r *record) take(ev *Event, v *View) {
+func (r *record) appendEvent(ev *Event, v *View) {
 	if len(ev.Actions.StateDelta) > 0 { // faster than to begin a range over a map
 		for key, value := range ev.Actions.StateDelta {
 			if isDurable(key) {
@@ -157,7 +157,7 @@ func (r *record) set(key string, value any) {
 	case strings.HasPrefix(key, KeyPrefixUser):
 		r.user.set(key, value)
 	default:
-		put(r.state, key, value)
+		setOrDelete(r.state, key, value)
 	}
 }
 

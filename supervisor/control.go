@@ -20,25 +20,25 @@ import (
 // interrupted is recorded as paused at once. Wait waits for the pause itself. Errors to expect are
 // [ErrNotFound], [ErrOver] and [ErrPaused].
 func (s *Supervisor) Pause(ctx context.Context, id, reason string) error {
-	return s.ask(ctx, id, "pause", &wish{Do: doPause, Reason: reason})
+	return s.ask(ctx, id, "pause", &runRequest{Do: doPause, Reason: reason})
 }
 
 // PauseNow pauses a run as Pause does, but cuts off the steps that are running. The resumed run repeats them.
 func (s *Supervisor) PauseNow(ctx context.Context, id, reason string) error {
-	return s.ask(ctx, id, "pause", &wish{Do: doPauseNow, Reason: reason})
+	return s.ask(ctx, id, "pause", &runRequest{Do: doPauseNow, Reason: reason})
 }
 
 // PauseToEdit pauses a run as Pause does, so that somebody can edit the files of its workspace. The run then continues with the
 // changed files, and compares later changes with them, without a question. A run that is paused already can be told so too.
 func (s *Supervisor) PauseToEdit(ctx context.Context, id, reason string) error {
-	return s.ask(ctx, id, "pause", &wish{Do: doPause, Reason: reason, Edit: true})
+	return s.ask(ctx, id, "pause", &runRequest{Do: doPause, Reason: reason, Edit: true})
 }
 
 // Cancel ends a run now, in whichever process drives it, even if it is paused, waits or was interrupted.
 // Resume can continue it later. Cancel returns when the driver has accepted the request. Errors to expect
 // are [ErrNotFound] and [ErrOver].
 func (s *Supervisor) Cancel(ctx context.Context, id, reason string) error {
-	return s.ask(ctx, id, "cancel", &wish{Do: doCancel, Reason: reason})
+	return s.ask(ctx, id, "cancel", &runRequest{Do: doCancel, Reason: reason})
 }
 
 // Answer answers a question of a run. A run that a process drives continues when it has all answers
@@ -64,7 +64,7 @@ func (s *Supervisor) Answer(ctx context.Context, id string, a mark.Answer) (open
 	if a.By == "" {
 		a.By = s.asker(ctx)
 	}
-	if err := s.ask(ctx, id, "answer", &wish{Do: doAnswer, Answer: &a}); err != nil {
+	if err := s.ask(ctx, id, "answer", &runRequest{Do: doAnswer, Answer: &a}); err != nil {
 		return open, err
 	}
 	return append(open[:i:i], open[i+1:]...), nil
@@ -84,15 +84,17 @@ func (s *Supervisor) Questions(ctx context.Context, id string) ([]mark.Question,
 
 // As returns a context in which Start, Resume, Fork, Pause, PauseNow, Cancel, Tell and Answer are recorded as requests of who, not of
 // [Config.Owner].
-func As(ctx context.Context, who string) context.Context { return context.WithValue(ctx, asker{}, who) }
+func As(ctx context.Context, who string) context.Context {
+	return context.WithValue(ctx, callerKey{}, who)
+}
 
-type asker struct{}
+type callerKey struct{}
 
 func (s *Supervisor) asker(ctx context.Context) string { return askerOr(ctx, s.cfg.Owner) }
 
 // askerOr returns who asks in ctx, see [As]; owner if it has nobody.
 func askerOr(ctx context.Context, owner string) string {
-	if who, ok := ctx.Value(asker{}).(string); ok {
+	if who, ok := ctx.Value(callerKey{}).(string); ok {
 		return who
 	}
 	return owner
@@ -100,7 +102,7 @@ func askerOr(ctx context.Context, owner string) string {
 
 // ask sends a request to the process that drives a run, or carries it out here if no process drives the run. It tries
 // again until one of the two succeeds or ctx ends. what is the verb for its errors, such as "pause".
-func (s *Supervisor) ask(ctx context.Context, id, what string, w *wish) error {
+func (s *Supervisor) ask(ctx context.Context, id, what string, w *runRequest) error {
 	w.By = s.asker(ctx)
 	for {
 		done, err := s.tryAsk(ctx, id, w)
@@ -117,7 +119,7 @@ func (s *Supervisor) ask(ctx context.Context, id, what string, w *wish) error {
 
 // tryAsk tries once to have a request carried out. It returns false if it must be tried again, because the driver was
 // about to stop or did not reply.
-func (s *Supervisor) tryAsk(ctx context.Context, id string, w *wish) (done bool, err error) {
+func (s *Supervisor) tryAsk(ctx context.Context, id string, w *runRequest) (done bool, err error) {
 	if r := s.driving(id); r != nil {
 		if r.accept(w) {
 			return true, nil
@@ -139,20 +141,20 @@ func (s *Supervisor) tryAsk(ctx context.Context, id string, w *wish) (done bool,
 	if err != nil {
 		return false, err
 	}
-	return true, s.undriven(ctx, l, run).idle(view, w)
+	return true, s.undrivenRun(ctx, l, run).carryOutUndriven(view, w)
 }
 
-// undriven returns a Run to write to the log of a run that no process drives. The caller holds the lease l.
-func (s *Supervisor) undriven(ctx context.Context, l *lease.Lease, run *mark.Run) *Run {
+// undrivenRun returns a Run to write to the log of a run that no process drives. The caller holds the lease l.
+func (s *Supervisor) undrivenRun(ctx context.Context, l *lease.Lease, run *mark.Run) *Run {
 	return &Run{s: s, key: l.Key, owner: l.Owner, lease: l, ctx: lease.With(context.WithoutCancel(ctx), l), run: *run}
 }
 
-// idle carries out a request on a run that no process drives. If the run was interrupted, idle first records that it was
-// taken up, so that the time since the interruption does not count as active time.
-func (r *Run) idle(view *session.View, w *wish) error {
+// carryOutUndriven carries out a request on a run that no process drives. If the run was interrupted, it first
+// records that it was taken up, so that the time since the interruption does not count as active time.
+func (r *Run) carryOutUndriven(view *session.View, w *runRequest) error {
 	if r.run.Status == mark.RunRunning && w.Do != doAnswer {
 		r.view = view
-		if err := r.write(mark.KindRunTaken, mark.RunTaken{By: r.owner}, func(*mark.Run) {}); err != nil {
+		if err := r.appendMark(mark.KindRunTaken, mark.RunTaken{By: r.owner}, func(*mark.Run) {}); err != nil {
 			return err
 		}
 		view = r.view
@@ -166,9 +168,9 @@ func (r *Run) idle(view *session.View, w *wish) error {
 		if err := r.closeSteps(view); err != nil {
 			return err
 		}
-		return r.end(&CanceledError{By: w.By, Reason: w.Reason})
+		return r.recordCancellation(&CanceledError{By: w.By, Reason: w.Reason})
 	case w.Do == doAnswer:
-		return r.idleAnswer(w.Answer)
+		return r.answerUndriven(w.Answer)
 	case status == mark.RunWaiting && !r.run.HandOver:
 		return fmt.Errorf("%w: it waits for a person", ErrPaused)
 	case status != mark.RunRunning && !r.run.HandOver && !w.Edit:
@@ -176,14 +178,14 @@ func (r *Run) idle(view *session.View, w *wish) error {
 	case status == mark.RunRunning || r.run.HandOver:
 		w.Reason = cmp.Or(w.Reason, "it was interrupted before")
 	}
-	return r.write(mark.KindRunPaused, mark.RunPaused{By: w.By, Reason: w.Reason, Edit: w.Edit}, func(run *mark.Run) {
+	return r.appendMark(mark.KindRunPaused, mark.RunPaused{By: w.By, Reason: w.Reason, Edit: w.Edit}, func(run *mark.Run) {
 		run.Status, run.HandOver = mark.RunIsPaused, false
 	})
 }
 
-// idleAnswer appends the answer to a question and the new status of a waiting run together. If it appended one after the
+// answerUndriven appends the answer to a question and the new status of a waiting run together. If it appended one after the
 // other, a process killed in between would leave a run that waits although all questions are answered.
-func (r *Run) idleAnswer(a *mark.Answer) error {
+func (r *Run) answerUndriven(a *mark.Answer) error {
 	view, err := r.read(context.WithoutCancel(r.ctx))
 	if err != nil {
 		return err
@@ -199,16 +201,16 @@ func (r *Run) idleAnswer(a *mark.Answer) error {
 	open = slices.Delete(open, i, i+1)
 	kinds, data := []mark.Kind{mark.KindAnswered}, []any{a}
 	if r.run.Status == mark.RunWaiting {
-		kinds, data = append(kinds, mark.KindRunPaused), append(data, mark.RunPaused{By: a.By, Reason: "answered", Waits: ids(open)})
+		kinds, data = append(kinds, mark.KindRunPaused), append(data, mark.RunPaused{By: a.By, Reason: "answered", Waits: questionIDs(open)})
 	}
 	now, run := time.Now(), r.run
 	var evs []*session.Event
 	for i, kind := range kinds {
-		run = r.next(view, kind, now, func(run *mark.Run) {
+		run = r.statusAt(view, kind, now, func(run *mark.Run) {
 			if run.Status != mark.RunWaiting {
 				return
 			}
-			if run.Deadline = earliest(open); len(open) == 0 {
+			if run.Deadline = earliestDeadline(open); len(open) == 0 {
 				run.Status, run.HandOver = mark.RunIsPaused, true
 			}
 		})
@@ -226,7 +228,7 @@ func (r *Run) idleAnswer(a *mark.Answer) error {
 // first. It is called before a run is canceled, so that no step of a canceled run seems to be running.
 func (r *Run) closeSteps(view *session.View) error {
 	var open []*session.Event
-	for ev := range counting(view, r.run.ID, mark.KindStepStarted, mark.KindStepFinished) {
+	for ev := range currentMarks(view, r.run.ID, mark.KindStepStarted, mark.KindStepFinished) {
 		switch ev.Mark.Kind {
 		case mark.KindStepStarted:
 			open = append(open, ev)

@@ -12,10 +12,10 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// copying copies a log into a fork. The copied events omit the status of the old run, and the state changes of keys that
+// logCopier copies a log into a fork. The copied events omit the status of the old run, and the state changes of keys that
 // sessions share, because these changes have been made already. Seals over changed events are computed again. A seal that
 // did not fit the old log stays as it is, so it does not fit the fork either.
-type copying struct {
+type logCopier struct {
 	from    string           // the ID of the old session
 	log     []*session.Event // the events of the old log so far
 	copied  []*session.Event // their copies in the fork
@@ -27,7 +27,7 @@ type copying struct {
 }
 
 // add copies the next event.
-func (c *copying) add(ev *session.Event) error {
+func (c *logCopier) add(ev *session.Event) error {
 	if s := ev.Mark.Supersedes(); s != nil {
 		c.gone = c.gone.Union(s)
 	}
@@ -51,7 +51,7 @@ func (c *copying) add(ev *session.Event) error {
 }
 
 // chain adds an event to the chains of a log.
-func (c *copying) chain(to *seal.Chains, ev *session.Event) (err error) {
+func (c *logCopier) chain(to *seal.Chains, ev *session.Event) (err error) {
 	if c.buf, err = ev.AppendCanonical(c.buf[:0]); err == nil {
 		to.Add(ev, c.buf)
 	}
@@ -59,7 +59,7 @@ func (c *copying) chain(to *seal.Chains, ev *session.Event) (err error) {
 }
 
 // mark changes the mark of the copy f of the event ev, if the mark names the old session or has a seal over changed events.
-func (c *copying) mark(ev, f *session.Event) (err error) {
+func (c *logCopier) mark(ev, f *session.Event) (err error) {
 	switch ev.Mark.Kind {
 	case mark.KindRunStarted:
 		var start mark.RunStarted
@@ -107,7 +107,7 @@ func (c *copying) mark(ev, f *session.Event) (err error) {
 }
 
 // endFits reports whether the end of a run in the old log has the seal of the events before it.
-func (c *copying) endFits(ev *session.Event, end *mark.RunEnded) (fits bool, err error) {
+func (c *logCopier) endFits(ev *session.Event, end *mark.RunEnded) (fits bool, err error) {
 	made := ""
 	if seal.IsChained(end.Seal) {
 		var chain session.Chain
@@ -127,7 +127,7 @@ type stopSeal struct {
 }
 
 // stopFits reports whether the stop record of a loop in the old log has the seal of the events before it.
-func (c *copying) stopFits(ev *session.Event, record *stopSeal) (fits bool, err error) {
+func (c *logCopier) stopFits(ev *session.Event, record *stopSeal) (fits bool, err error) {
 	made := ""
 	if seal.IsChained(record.Digest) {
 		var chain session.Chain

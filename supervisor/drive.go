@@ -22,34 +22,34 @@ import (
 
 // drive runs a run until it has ended or paused. A nil first means that the run's first event is in the log already. A
 // nil prog means that drive calls Build.
-func (r *Run) drive(prog *Program, first *fresh) {
+func (r *Run) drive(prog *Program, first *beginning) {
 	if each := r.s.cfg.OnBeginning; each != nil {
-		r.tell("OnBeginning", func() { each(r.ID(), r.run, r.taken != nil) })
+		r.callBack("OnBeginning", func() { each(r.ID(), r.run, r.takeover != nil) })
 	}
 	ctx, over := context.WithCancel(r.ctx)
-	var beside sync.WaitGroup
-	beside.Go(func() { r.keep(ctx) })
-	beside.Go(func() { r.listen(ctx) })
+	var workers sync.WaitGroup
+	workers.Go(func() { r.keepLease(ctx) })
+	workers.Go(func() { r.listen(ctx) })
 	prog, err := r.segments(prog, first)
 	over()
-	beside.Wait()
+	workers.Wait()
 	r.s.queue.leave(r.ticket)
 	prog.close()
-	r.ended(err)
+	r.setOutcome(err)
 	if each := r.s.cfg.OnEnding; each != nil {
-		r.tell("OnEnding", func() { each(r.ID(), r.outcome) })
-		r.ended(err)
+		r.callBack("OnEnding", func() { each(r.ID(), r.outcome) })
+		r.setOutcome(err)
 	}
 	r.s.release(r.lease)
 	r.dismiss()
 	if r.run.Status == mark.RunWaiting && r.run.Driver == "" { // after dismiss, because the deadline may have passed
-		r.s.alarm(r.ID(), r.run.Deadline)
+		r.s.setAlarm(r.ID(), r.run.Deadline)
 	}
 }
 
-// tell calls f, a callback of Config with the given name. A panic in the callback becomes the run's error; then the
+// callBack calls f, a callback of Config with the given name. A panic in the callback becomes the run's error; then the
 // running steps end and the run pauses.
-func (r *Run) tell(name string, f func()) {
+func (r *Run) callBack(name string, f func()) {
 	var crash error
 	func() {
 		defer agent.Recover(&crash)
@@ -60,8 +60,8 @@ func (r *Run) tell(name string, f func()) {
 	}
 }
 
-// ended sets the outcome of the run, which Wait returns.
-func (r *Run) ended(err error) {
+// setOutcome sets the outcome of the run, which Wait returns.
+func (r *Run) setOutcome(err error) {
 	if r.crash != nil && !errors.Is(err, r.crash) {
 		err = errors.Join(err, r.crash)
 	}
@@ -73,13 +73,13 @@ func (r *Run) ended(err error) {
 // segments drives the run segment by segment. After a segment that ended to wait for answers, it starts the next one if
 // all answers have arrived meanwhile. It returns the program, which the caller closes, and the reason why the run does
 // not continue.
-func (r *Run) segments(prog *Program, first *fresh) (*Program, error) {
+func (r *Run) segments(prog *Program, first *beginning) (*Program, error) {
 	end := segment{err: r.crash}
 	if end.err == nil {
-		end.err = r.turn()
+		end.err = r.waitForTurn()
 	}
 	if end.err == nil && first == nil {
-		end.err = r.oldRequests()
+		end.err = r.takeOldRequests()
 	}
 	if end.err == nil && prog == nil {
 		prog, end.err = r.build()
@@ -99,7 +99,7 @@ func (r *Run) segments(prog *Program, first *fresh) (*Program, error) {
 		again, err := r.settle(&end)
 		if !again {
 			select {
-			case r.began <- err: // the run never got into the log
+			case r.logged <- err: // the run never got into the log
 			default:
 			}
 			return prog, err
@@ -108,8 +108,8 @@ func (r *Run) segments(prog *Program, first *fresh) (*Program, error) {
 	}
 }
 
-// turn waits until the queue admits the run. A request to pause or cancel ends the wait, and turn returns its cause.
-func (r *Run) turn() error {
+// waitForTurn waits until the queue admits the run. A request to pause or cancel ends the wait, and turn returns its cause.
+func (r *Run) waitForTurn() error {
 	if !r.Queued() {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (r *Run) turn() error {
 	case <-r.wake:
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		return r.asked
+		return r.pauseCause
 	}
 	return nil
 }
@@ -157,19 +157,19 @@ func (r *Run) runner(prog *Program) (*runner.Runner, error) {
 
 // segment is the result of one part of a run: from its start, or from its continuation, to its next pause or its end.
 type segment struct {
-	err   error
-	fin   *mark.StepFinished // how the root agent finished; nil if it has not finished
-	stops stops.Fold         // why its loops have stopped
-	went  bool               // the segment has yielded an event
+	err       error
+	fin       *mark.StepFinished // how the root agent finished; nil if it has not finished
+	stops     stops.Fold         // why its loops have stopped
+	hasEvents bool               // the segment has yielded an event
 }
 
 // segment runs the run up to its end or its next pause.
-func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (end segment) {
+func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *beginning) (end segment) {
 	cfg.Pause, cfg.Hints = r.newPause(), &r.hints
 	cfg.Observer = cmp.Or(cfg.Observer, r.s.cfg.Observer)
 	var events iter.Seq2[*session.Event, error]
 	if first != nil {
-		r.view, _ = first.made.(*session.View)
+		r.view, _ = first.session.(*session.View)
 		events = tree.Run(r.ctx, r.key.UserID, r.key.SessionID, first.req.Message, cfg, first.options(r.run)...)
 	} else {
 		view, err := r.read(r.ctx)
@@ -177,7 +177,7 @@ func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (e
 			return segment{err: err}
 		}
 		view.Log().CacheOutline()
-		for ev := range counting(view, r.run.ID, mark.KindLoopStopped, mark.KindRaceDecided) { // the segment does not yield them again
+		for ev := range currentMarks(view, r.run.ID, mark.KindLoopStopped, mark.KindRaceDecided) { // the segment does not yield them again
 			end.stops.Add(ev)
 		}
 		opts := []runner.ResumeOption{runner.WithView(view)}
@@ -197,15 +197,15 @@ func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (e
 			break
 		}
 		select {
-		case r.began <- nil:
+		case r.logged <- nil:
 		default:
 		}
 		if v := r.view; v != nil && !ev.Partial && ev.Seq == v.LastSeq()+1 {
 			v.Apply(ev)
 		}
-		end.went = true
+		end.hasEvents = true
 		end.add(ev)
-		if r.show(ev); r.crash != nil {
+		if r.showEvent(ev); r.crash != nil {
 			end.err = r.crash
 			break
 		}
@@ -220,10 +220,10 @@ func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (e
 	return end
 }
 
-// show passes an event to Config.OnEvent.
-func (r *Run) show(ev *session.Event) {
+// showEvent passes an event to Config.OnEvent.
+func (r *Run) showEvent(ev *session.Event) {
 	if each := r.s.cfg.OnEvent; each != nil {
-		r.tell("OnEvent", func() { each(r.ID(), ev) })
+		r.callBack("OnEvent", func() { each(r.ID(), ev) })
 	}
 }
 
@@ -260,15 +260,15 @@ func (end *segment) read(view *session.View, id string) error {
 		kinds = append(kinds, mark.KindStepFinished)
 	}
 	end.stops = stops.Fold{}
-	for ev := range counting(view, id, kinds...) {
+	for ev := range currentMarks(view, id, kinds...) {
 		end.add(ev)
 	}
 	return view.Err()
 }
 
-// keep renews the lease until ctx ends. If the lease is lost, or could not be renewed for LeaseTTL, keep cancels the
+// keepLease renews the lease until ctx ends. If the lease is lost, or could not be renewed for LeaseTTL, keepLease cancels the
 // run, because another process may drive it.
-func (r *Run) keep(ctx context.Context) {
+func (r *Run) keepLease(ctx context.Context) {
 	gone := func(err error) bool { return errors.Is(err, session.ErrNotFound) }
 	if err := lease.Keep(ctx, r.s.leaser, r.lease, r.s.cfg.LeaseTTL, r.s.cfg.LeaseRenew, gone); err != nil {
 		r.cancel(err)

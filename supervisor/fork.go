@@ -93,7 +93,7 @@ func (at Checkpoint) find(view *session.View, id string) (int64, error) {
 	}
 	var found, last, began int64
 	n := 0
-	for ev := range counting(view, id, mark.KindLoopStarted, mark.KindIterationFinished) {
+	for ev := range currentMarks(view, id, mark.KindLoopStarted, mark.KindIterationFinished) {
 		if at.Loop == "" && ev.Iteration != 0 || at.Loop != "" && ev.Address != at.Loop {
 			continue
 		}
@@ -132,7 +132,7 @@ func (at Checkpoint) find(view *session.View, id string) (int64, error) {
 func (s *Supervisor) copy(ctx context.Context, from *session.View, run *mark.Run, fork string, seq int64,
 	decided *session.Event, fits func([]*session.Event) error) error {
 	files := make(map[string]int64)
-	log := copying{from: from.ID()}
+	log := logCopier{from: from.ID()}
 	for ev := range from.Log().All() {
 		if ev.Seq > seq {
 			break

@@ -23,7 +23,7 @@ func lostRace(view *session.View, id string, seq int64) (*session.Event, error) 
 	var decided *session.Event
 	var d mark.RaceDecided
 	var lane session.Address
-	for ev := range counting(view, id, mark.KindRaceDecided) {
+	for ev := range currentMarks(view, id, mark.KindRaceDecided) {
 		var data mark.RaceDecided
 		if err := ev.Mark.Decode(&data); err != nil {
 			return nil, err
@@ -40,7 +40,7 @@ func lostRace(view *session.View, id string, seq int64) (*session.Event, error) 
 		return nil, view.Err()
 	}
 	d.Chosen, d.Continues, d.Ties, d.Reason = true, true, nil, "chosen in a fork of the run"
-	for ev := range counting(view, id, mark.KindIterationFinished, mark.KindLoopStopped) {
+	for ev := range currentMarks(view, id, mark.KindIterationFinished, mark.KindLoopStopped) {
 		switch {
 		case ev.Address != lane || ev.Seq > decided.Seq:
 		case ev.Mark.Kind == mark.KindLoopStopped:

@@ -16,12 +16,12 @@ import (
 
 // The kinds of marks in a mailbox: a request to the run, and the confirmation that its driver has accepted a request.
 const (
-	markRequest mark.Kind = "request"
-	markNoted   mark.Kind = "noted"
+	markRequest   mark.Kind = "request"
+	markConfirmed mark.Kind = "noted"
 )
 
-// wish is a request to a run: the data of markRequest.
-type wish struct {
+// runRequest is a request to a run: the data of markRequest.
+type runRequest struct {
 	// To is the token of the lease under which the run is driven. A later driver has another token and ignores the
 	// request, unless it lasts.
 	To     int64        `json:"to"`
@@ -33,9 +33,9 @@ type wish struct {
 	Hint   *mark.Hint   `json:"hint,omitempty"`
 }
 
-// lasts reports whether every driver takes the request, because the driver that it was sent to may have died before it recorded the
+// isLasting reports whether every driver takes the request, because the driver that it was sent to may have died before it recorded the
 // request in the log.
-func (w *wish) lasts() bool { return w.Do == doAnswer || w.Do == doTell }
+func (w *runRequest) isLasting() bool { return w.Do == doAnswer || w.Do == doTell }
 
 // The kinds of requests.
 const (
@@ -46,8 +46,8 @@ const (
 	doTell     = "tell"
 )
 
-// noteData is the data of markNoted.
-type noteData struct {
+// confirmation is the data of markNoted.
+type confirmation struct {
 	// Request is the sequence number of the request.
 	Request int64 `json:"request"`
 }
@@ -100,32 +100,32 @@ func (s *Supervisor) post(ctx context.Context, key lease.Key, author string, kin
 	}
 }
 
-// patience is how long send waits for the driver to confirm a request. After that the caller checks again whether a
+// confirmTimeout is how long send waits for the driver to confirm a request. After that the caller checks again whether a
 // process drives the run.
-const patience = 2 * time.Second
+const confirmTimeout = 2 * time.Second
 
 // send writes a request into the mailbox of a run, and waits until the driver confirms it. It returns false if the driver
 // has not confirmed it within patience, perhaps because the driver died.
-func (s *Supervisor) send(ctx context.Context, key lease.Key, w *wish) (bool, error) {
+func (s *Supervisor) send(ctx context.Context, key lease.Key, w *runRequest) (bool, error) {
 	ev, err := s.post(ctx, key, "user", markRequest, w)
 	if err != nil {
 		return false, err
 	}
-	waits, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
+	waits, cancel := context.WithTimeoutCause(ctx, confirmTimeout, errNotConfirmed)
 	defer cancel()
 	for answer, err := range s.watcher.Watch(waits, mailbox(key), ev.Seq) {
 		if err != nil {
-			return false, ignore(err, errPatience)
+			return false, ignore(err, errNotConfirmed)
 		}
-		var n noteData
-		if answer.Mark != nil && answer.Mark.Kind == markNoted && answer.Mark.Decode(&n) == nil && n.Request == ev.Seq {
+		var n confirmation
+		if answer.Mark != nil && answer.Mark.Kind == markConfirmed && answer.Mark.Decode(&n) == nil && n.Request == ev.Seq {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-var errPatience = errors.New("the driver of the run takes long to answer")
+var errNotConfirmed = errors.New("the driver of the run takes long to answer")
 
 // listen carries out the requests in the run's mailbox until ctx ends or the run is about to end.
 func (r *Run) listen(ctx context.Context) {
@@ -136,34 +136,34 @@ func (r *Run) listen(ctx context.Context) {
 				break
 			}
 			seen = ev.Seq
-			var w wish
+			var w runRequest
 			if ev.Mark == nil || ev.Mark.Kind != markRequest || ev.Mark.Decode(&w) != nil {
 				continue
 			}
-			if w.To != r.lease.Token && !w.lasts() {
+			if w.To != r.lease.Token && !w.isLasting() {
 				continue
 			}
 			if !r.accept(&w) {
 				return
 			}
 			if w.To == r.lease.Token {
-				r.note(ctx, ev.Seq)
+				r.confirm(ctx, ev.Seq)
 			}
 		}
-		r.rest(ctx)
+		r.ensureMailbox(ctx)
 	}
 }
 
-// note confirms a request to its sender, even if ctx has ended because the request ends the run. It ignores an error,
+// confirm confirms a request to its sender, even if ctx has ended because the request ends the run. It ignores an error,
 // because the sender then repeats the request.
-func (r *Run) note(ctx context.Context, request int64) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+func (r *Run) confirm(ctx context.Context, request int64) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmTimeout)
 	defer cancel()
-	_, _ = r.s.post(ctx, r.key, "refrain", markNoted, noteData{request})
+	_, _ = r.s.post(ctx, r.key, "refrain", markConfirmed, confirmation{request})
 }
 
-// rest creates the mailbox if it does not exist. If that fails, it waits one second, because the store may be unavailable.
-func (r *Run) rest(ctx context.Context) {
+// ensureMailbox creates the mailbox if it does not exist. If that fails, it waits one second, because the store may be unavailable.
+func (r *Run) ensureMailbox(ctx context.Context) {
 	box := mailbox(r.key)
 	_, err := r.s.cfg.Service.Create(ctx, &session.CreateRequest{AppName: box.AppName, UserID: box.UserID,
 		SessionID: box.SessionID})
@@ -177,7 +177,7 @@ func (r *Run) rest(ctx context.Context) {
 }
 
 // accept carries out a request. It returns false if the run is about to end.
-func (r *Run) accept(w *wish) bool {
+func (r *Run) accept(w *runRequest) bool {
 	r.mu.Lock()
 	if r.closing {
 		r.mu.Unlock()
@@ -201,9 +201,9 @@ func (r *Run) accept(w *wish) bool {
 	return true
 }
 
-// oldRequests writes to the log the answers in the mailbox that an earlier driver confirmed but did not record before it
+// takeOldRequests writes to the log the answers in the mailbox that an earlier driver confirmed but did not record before it
 // died. It adds the hints there, of which recallHints finds those that the log has.
-func (r *Run) oldRequests() error {
+func (r *Run) takeOldRequests() error {
 	box := mailbox(r.key)
 	got, err := r.s.cfg.Service.Get(r.ctx, &session.GetRequest{AppName: box.AppName, UserID: box.UserID,
 		SessionID: box.SessionID})
@@ -212,8 +212,8 @@ func (r *Run) oldRequests() error {
 	}
 	any := false
 	for ev := range got.Session.Events().All() {
-		var w wish
-		if ev.Mark != nil && ev.Mark.Kind == markRequest && ev.Mark.Decode(&w) == nil && w.lasts() {
+		var w runRequest
+		if ev.Mark != nil && ev.Mark.Kind == markRequest && ev.Mark.Decode(&w) == nil && w.isLasting() {
 			any = any || w.Do == doAnswer
 			r.accept(&w)
 		}
@@ -244,7 +244,7 @@ func (r *Run) answer() ([]mark.Question, error) {
 		if i < 0 || open[i].Check(&a) != nil { // a process of an earlier version may have sent it unchecked
 			continue
 		}
-		if err := r.write(mark.KindAnswered, a, func(*mark.Run) {}); err != nil {
+		if err := r.appendMark(mark.KindAnswered, a, func(*mark.Run) {}); err != nil {
 			return nil, err
 		}
 		open = append(open[:i:i], open[i+1:]...)

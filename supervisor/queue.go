@@ -11,7 +11,7 @@ import (
 // queue admits a limited number of runs at once, in the order in which they joined. A guest also needs a place among the
 // guests. While there is no such place, the queue admits other runs before the guest.
 type queue struct {
-	most int // how many guests may wait; 0 means no limit
+	mostWaiting int // how many guests may wait; 0 means no limit
 
 	mu          sync.Mutex
 	all, guests places
@@ -24,9 +24,9 @@ type places struct {
 	free      int
 }
 
-func placesFor(most int) places { return places{free: most, unbounded: most == 0} }
+func newPlaces(most int) places { return places{free: most, unbounded: most == 0} }
 
-func (p *places) none() bool { return p.free <= 0 && !p.unbounded }
+func (p *places) isFull() bool { return p.free <= 0 && !p.unbounded }
 
 // ticket is a run in the queue, or one that the queue has admitted.
 type ticket struct {
@@ -40,7 +40,7 @@ func (q *queue) join(t *ticket, refusable bool) error {
 	defer q.mu.Unlock()
 	q.waiting = append(q.waiting, t)
 	q.admit()
-	if !refusable || q.most == 0 || !t.guest || t.hasTurn() {
+	if !refusable || q.mostWaiting == 0 || !t.guest || t.hasTurn() {
 		return nil
 	}
 	n := 0
@@ -49,10 +49,10 @@ func (q *queue) join(t *ticket, refusable bool) error {
 			n++
 		}
 	}
-	if n > q.most {
+	if n > q.mostWaiting {
 		q.waiting = q.waiting[:len(q.waiting)-1]
 		return fmt.Errorf("%w: %d runs of clients' definitions wait, and the limit is %d: try again when some of them have ended, "+
-			"or cancel them", ErrQueueFull, n-1, q.most)
+			"or cancel them", ErrQueueFull, n-1, q.mostWaiting)
 	}
 	return nil
 }
@@ -60,7 +60,7 @@ func (q *queue) join(t *ticket, refusable bool) error {
 // admit admits the runs for which there is a place. q.mu is held.
 func (q *queue) admit() {
 	q.waiting = slices.DeleteFunc(q.waiting, func(t *ticket) bool {
-		if q.all.none() || t.guest && q.guests.none() {
+		if q.all.isFull() || t.guest && q.guests.isFull() {
 			return false
 		}
 		if q.all.free--; t.guest {

@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sort"
+	"slices"
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
@@ -24,19 +24,19 @@ import (
 // just before Recover still has its lease, and other processes may die later. The supervisor calls
 // [Config.OnRecovery] with the runs that a later look continues.
 func (s *Supervisor) Recover(ctx context.Context) ([]*Run, error) {
-	runs, err := s.look(ctx)
+	runs, err := s.recoverOnce(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.looks && !s.closed {
-		s.looks = true
-		s.work.Go(s.lookAgain)
+	if !s.recoversRegularly && !s.closed {
+		s.recoversRegularly = true
+		s.work.Go(s.recoverRegularly)
 	}
 	return runs, err
 }
 
-// lookAgain looks for interrupted runs until the supervisor is closed.
-func (s *Supervisor) lookAgain() {
-	tick := time.NewTicker(s.tick())
+// recoverRegularly looks for interrupted runs until the supervisor is closed.
+func (s *Supervisor) recoverRegularly() {
+	tick := time.NewTicker(s.recoveryInterval())
 	defer tick.Stop()
 	before := ""
 	for {
@@ -45,7 +45,7 @@ func (s *Supervisor) lookAgain() {
 			return
 		case <-tick.C:
 		}
-		runs, err := s.look(s.ctx)
+		runs, err := s.recoverOnce(s.ctx)
 		now := ""
 		if err != nil {
 			now = err.Error()
@@ -57,29 +57,29 @@ func (s *Supervisor) lookAgain() {
 	}
 }
 
-// tick returns the time between two looks.
-func (s *Supervisor) tick() time.Duration { return max(1, s.cfg.LeaseTTL/3) }
+// recoveryInterval returns the time between two looks.
+func (s *Supervisor) recoveryInterval() time.Duration { return max(1, s.cfg.LeaseTTL/3) }
 
 // verdict is the result of an earlier look at a run. A later look skips the run if it has not changed and until has not
 // passed.
 type verdict struct {
 	updated time.Time     // the last change of the run
 	until   time.Time     // when to try again; zero means never, because Recover does not continue this run
-	wait    time.Duration // the wait after the last failure; the next one is twice as long, up to 64 ticks
+	wait    time.Duration // the wait after the last failure; the next one is twice as long, up to 64 recoveryIntervals
 }
 
-// look continues the runs that are interrupted now, and returns them. The error lists the runs that it could not
+// recoverOnce continues the runs that are interrupted now, and returns them. The error lists the runs that it could not
 // continue. A run that failed is tried again after a wait that grows.
-func (s *Supervisor) look(ctx context.Context) ([]*Run, error) {
-	s.looking.Lock()
-	defer s.looking.Unlock()
+func (s *Supervisor) recoverOnce(ctx context.Context) ([]*Run, error) {
+	s.recovering.Lock()
+	defer s.recovering.Unlock()
 	var taken []*Run
 	var failed []error
 	all, err := s.ListOpen(ctx)
 	if err != nil {
 		failed = append(failed, fmt.Errorf("recover runs: %w", err))
 	}
-	sort.SliceStable(all, func(i, k int) bool { return all[i].Run.Started.Before(all[k].Run.Started) }) // smaller than slices
+	slices.SortStableFunc(all, func(a, b Info) int { return a.Run.Started.Compare(b.Run.Started) })
 	verdicts := make(map[string]verdict, len(s.verdicts))
 	for _, info := range all {
 		if s.isClosed() {
@@ -92,19 +92,19 @@ func (s *Supervisor) look(ctx context.Context) ([]*Run, error) {
 		}
 		failure := func(err error) {
 			failed = append(failed, err)
-			wait := min(max(2*known.wait, s.tick()), 64*s.tick())
+			wait := min(max(2*known.wait, s.recoveryInterval()), 64*s.recoveryInterval())
 			verdicts[info.ID] = verdict{info.Updated, time.Now().Add(wait), wait}
 		}
-		interrupted, err := s.interrupted(ctx, info)
+		interrupted, err := s.isInterrupted(ctx, info)
 		if err != nil {
 			failed = append(failed, err)
 		}
 		if !interrupted {
 			continue
 		}
-		view, mine, err := s.recovers(ctx, info)
+		view, mine, err := s.shouldRecover(ctx, info)
 		if err == nil && mine && info.Run.Status == mark.RunRunning {
-			err = s.spares(ctx, info.ID, view)
+			err = s.pauseIfDeadly(ctx, info.ID, view)
 		}
 		switch {
 		case err != nil:
@@ -114,7 +114,7 @@ func (s *Supervisor) look(ctx context.Context) ([]*Run, error) {
 			verdicts[info.ID] = verdict{updated: info.Updated}
 			continue
 		case info.Run.Status == mark.RunWaiting && time.Now().Before(info.Run.Deadline):
-			s.alarm(info.ID, info.Run.Deadline)
+			s.setAlarm(info.ID, info.Run.Deadline)
 			continue
 		}
 		r, err := s.Resume(ctx, info.ID, ResumeOptions{View: view})
@@ -141,9 +141,9 @@ func (s *Supervisor) isClosed() bool {
 	}
 }
 
-// interrupted reports whether Recover may have to continue a run. Such a run is of this supervisor's driver and not
+// isInterrupted reports whether Recover may have to continue a run. Such a run is of this supervisor's driver and not
 // driven here. It is paused, or running without a live process, or it waits until a deadline for which no timer is set.
-func (s *Supervisor) interrupted(ctx context.Context, info Info) (bool, error) {
+func (s *Supervisor) isInterrupted(ctx context.Context, info Info) (bool, error) {
 	if info.Here || info.Run.Driver != s.cfg.Driver {
 		return false, nil
 	}
@@ -161,9 +161,9 @@ func (s *Supervisor) interrupted(ctx context.Context, info Info) (bool, error) {
 	return false, nil
 }
 
-// recovers reports whether Recover must continue an interrupted run. Config.Recovers must allow it, and a paused run must
+// shouldRecover reports whether Recover must continue an interrupted run. Config.Recovers must allow it, and a paused run must
 // have been paused because its process stopped. The view has the run's log; it is nil if the log was not read.
-func (s *Supervisor) recovers(ctx context.Context, info Info) (*session.View, bool, error) {
+func (s *Supervisor) shouldRecover(ctx context.Context, info Info) (*session.View, bool, error) {
 	paused := info.Run.Status == mark.RunIsPaused
 	if info.Run.Status == mark.RunWaiting && s.cfg.Recovers == nil {
 		return nil, true, nil
@@ -182,7 +182,7 @@ func (s *Supervisor) recovers(ctx context.Context, info Info) (*session.View, bo
 			return nil, false, nil
 		}
 		m := last.At(last.Len() - 1).Mark
-		if m == nil || m.Kind != mark.KindRunPaused || m.Decode(&p) != nil || p.Reason != ends {
+		if m == nil || m.Kind != mark.KindRunPaused || m.Decode(&p) != nil || p.Reason != reasonProcessEnds {
 			return nil, false, nil
 		}
 		if s.cfg.Recovers == nil {
@@ -203,9 +203,9 @@ func (s *Supervisor) recovers(ctx context.Context, info Info) (*session.View, bo
 // Then Recover pauses the run and does not resume it.
 const maxDeaths = 3
 
-// spares pauses a run that may have caused the end of the processes that drove it, such as by using too much memory. If
+// pauseIfDeadly pauses a run that may have caused the end of the processes that drove it, such as by using too much memory. If
 // it pauses the run, it returns an error that gives the reason.
-func (s *Supervisor) spares(ctx context.Context, id string, view *session.View) error {
+func (s *Supervisor) pauseIfDeadly(ctx context.Context, id string, view *session.View) error {
 	n, step := deaths(view)
 	if n < maxDeaths {
 		return view.Err()
@@ -224,7 +224,7 @@ func (s *Supervisor) spares(ctx context.Context, id string, view *session.View) 
 	}
 	why := fmt.Sprintf("%d processes in a row ended while they drove it, before a step had finished (the last that began "+
 		"is %s): find out why, such as too little memory, and resume the run then", n, step)
-	err = s.undriven(ctx, l, run).idle(now, &wish{Do: doPauseNow, By: s.cfg.Owner, Reason: why})
+	err = s.undrivenRun(ctx, l, run).carryOutUndriven(now, &runRequest{Do: doPauseNow, By: s.cfg.Owner, Reason: why})
 	return errors.Join(fmt.Errorf("pause run %q: %s", id, why), err)
 }
 
@@ -246,7 +246,7 @@ func deaths(view *session.View) (n int, step session.Address) {
 		case mark.KindRunStarted, mark.KindRunPaused:
 			n, went = 0, false
 		case mark.KindRunTaken:
-			n = next(n, went, finished || worked)
+			n = deathsAfter(n, went, finished || worked)
 			went, finished, worked = false, false, false
 		case mark.KindRunResumed: // before that the run may have waited for its turn
 			went = true
@@ -260,12 +260,12 @@ func deaths(view *session.View) (n int, step session.Address) {
 		}
 	}
 	// Events of the last process (worked) are no progress yet, because the resumed run may repeat the step that yielded them.
-	return next(n, went, finished), step
+	return deathsAfter(n, went, finished), step
 }
 
-// next returns the new number of deaths in a row after one more process has ended: 0 after progress, n+1 if the process
+// deathsAfter returns the new number of deaths in a row after one more process has ended: 0 after progress, n+1 if the process
 // drove the run without progress, and n if the run still waited for its turn.
-func next(n int, went, progress bool) int {
+func deathsAfter(n int, went, progress bool) int {
 	switch {
 	case progress:
 		return 0
@@ -275,9 +275,9 @@ func next(n int, went, progress bool) int {
 	return n
 }
 
-// alarm sets a timer that resumes a waiting run at its deadline. It replaces an earlier timer of the run. A zero
+// setAlarm sets a timer that resumes a waiting run at its deadline. It replaces an earlier timer of the run. A zero
 // deadline sets no timer.
-func (s *Supervisor) alarm(id string, at time.Time) {
+func (s *Supervisor) setAlarm(id string, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || at.IsZero() {

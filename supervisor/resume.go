@@ -18,7 +18,7 @@ import (
 type takeover struct {
 	mark.RunTaken
 
-	was json.RawMessage // the program that Program replaces
+	oldProgram json.RawMessage // the program that Program replaces
 }
 
 // ResumeOptions says how a run continues. The zero value changes nothing.
@@ -80,7 +80,7 @@ func (s *Supervisor) takeUp(ctx context.Context, id string, opts ResumeOptions) 
 	if err != nil {
 		return nil, err
 	}
-	view, run, err := s.renewed(ctx, id, opts.View) // no other process appends while we hold the lease
+	view, run, err := s.refresh(ctx, id, opts.View) // no other process appends while we hold the lease
 	if err == nil {
 		r.view = view
 		view.Log().CacheOutline()
@@ -101,7 +101,7 @@ func (s *Supervisor) takeUp(ctx context.Context, id string, opts ResumeOptions) 
 		r.run, r.before, r.more = *run, *run, opts.Continue
 		r.editor = findEditor(view, run.ID)
 		if err = r.enqueue(view, &opts); err == nil {
-			err = r.take(ctx, view, opts)
+			err = r.recordTakeover(ctx, view, opts)
 		}
 	}
 	if err != nil {
@@ -146,7 +146,7 @@ func stoppedByLimit(view *session.View, run *mark.Run) bool {
 	if loop.StopReason(run.Stop).Limit() {
 		return true
 	}
-	for ev := range counting(view, run.ID, mark.KindLoopStopped) {
+	for ev := range currentMarks(view, run.ID, mark.KindLoopStopped) {
 		var rec loop.StopRecord
 		if ev.Mark.Decode(&rec) == nil && rec.Reason.Limit() {
 			return true
@@ -155,17 +155,17 @@ func stoppedByLimit(view *session.View, run *mark.Run) bool {
 	return false
 }
 
-// take records in the log that the run runs again, and who asked for that or, if nobody did, which process took it up.
-func (r *Run) take(ctx context.Context, view *session.View, opts ResumeOptions) error {
-	r.taken = &takeover{RunTaken: mark.RunTaken{By: askerOr(ctx, r.owner), Program: opts.Program}}
+// recordTakeover records in the log that the run runs again, and who asked for that or, if nobody did, which process took it up.
+func (r *Run) recordTakeover(ctx context.Context, view *session.View, opts ResumeOptions) error {
+	r.takeover = &takeover{RunTaken: mark.RunTaken{By: askerOr(ctx, r.owner), Program: opts.Program}}
 	if opts.Program != nil {
 		started, err := startedWith(view, r.run.ID)
 		if err != nil {
 			return err
 		}
-		r.taken.was = started.Program
+		r.takeover.oldProgram = started.Program
 	}
-	return r.write(mark.KindRunTaken, r.taken.RunTaken, func(run *mark.Run) {
+	return r.appendMark(mark.KindRunTaken, r.takeover.RunTaken, func(run *mark.Run) {
 		*run = mark.Run{ID: run.ID, Name: run.Name, Input: run.Input, Status: mark.RunRunning, Started: run.Started,
 			Parent: run.Parent, Driver: run.Driver}
 	})
@@ -209,9 +209,9 @@ func startedWith(view *session.View, id string) (started mark.RunStarted, err er
 	return started, err
 }
 
-// counting yields the events of a run that have a mark of one of the kinds and are not superseded. It omits their long
+// currentMarks yields the events of a run that have a mark of one of the kinds and are not superseded. It omits their long
 // texts: see [session.Log.Outline].
-func counting(view *session.View, id string, kinds ...mark.Kind) iter.Seq[*session.Event] {
+func currentMarks(view *session.View, id string, kinds ...mark.Kind) iter.Seq[*session.Event] {
 	gone := view.Log().Superseded()
 	return func(yield func(*session.Event) bool) {
 		for ev := range view.Log().OutlineByKind(kinds...) {

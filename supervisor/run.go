@@ -25,12 +25,12 @@ type Run struct {
 	cancel context.CancelCauseFunc
 	ticket *ticket       // in the queue
 	wake   chan struct{} // closed by a request to pause, which ends the wait for a turn
-	began  chan error    // gets nil when the first event is in the log, or an error if it never will be
+	logged chan error    // gets nil when the first event is in the log, or an error if it never will be
 	done   chan struct{} // closed when this process no longer drives the run
 
-	taken  *takeover // how this process took up the run; nil for a new run
-	before mark.Run  // the status of the run before it was taken up
-	more   bool      // the next segment continues a run that has ended: see ResumeOptions.Continue
+	takeover *takeover // how this process took up the run; nil for a new run
+	before   mark.Run  // the status of the run before it was taken up
+	more     bool      // the next segment continues a run that has ended: see ResumeOptions.Continue
 
 	view *session.View // the session as the driving goroutine has read it; nil if it must be read again
 
@@ -39,13 +39,13 @@ type Run struct {
 
 	crash error // the first panic in a callback of Config, such as OnEvent; nil if there was none
 
-	mu      sync.Mutex
-	run     mark.Run      // the status of the run according to the log
-	pause   *agent.Pause  // the pause of the last segment; nil before the first segment
-	asked   error         // the cause of a requested pause; nil if no pause was requested
-	answers []mark.Answer // answers that are not in the log yet
-	closing bool          // accept refuses further requests
-	outcome Ending
+	mu         sync.Mutex
+	run        mark.Run      // the status of the run according to the log
+	pause      *agent.Pause  // the pause of the last segment; nil before the first segment
+	pauseCause error         // the cause of a requested pause; nil if no pause was requested
+	answers    []mark.Answer // answers that are not in the log yet
+	closing    bool          // accept refuses further requests
+	outcome    Ending
 }
 
 // Ending is the result of driving a run until it ended, paused or lost its lease.
@@ -127,22 +127,22 @@ func (r *Run) Queued() bool {
 // continues the run repeats them. HandOver waits until this supervisor no longer drives the run. It does
 // not replace a pause that a person has asked for.
 func (r *Run) HandOver(ctx context.Context) {
-	why := &PausedError{By: r.owner, Reason: ends, HandOver: true}
+	why := &PausedError{By: r.owner, Reason: reasonProcessEnds, HandOver: true}
 	r.askPause(why)
 	select {
 	case <-r.done:
 	case <-ctx.Done():
-		r.cut(why)
+		r.cutOff(why)
 		<-r.done
 	}
 }
 
-// cut cancels the steps that are running. Their error is the cause of a pause that was requested before, if there is
+// cutOff cancels the steps that are running. Their error is the cause of a pause that was requested before, if there is
 // one, and cause otherwise.
-func (r *Run) cut(cause error) {
+func (r *Run) cutOff(cause error) {
 	r.mu.Lock()
-	if r.asked != nil {
-		cause = r.asked
+	if r.pauseCause != nil {
+		cause = r.pauseCause
 	}
 	r.mu.Unlock()
 	r.cancel(cause)
@@ -153,13 +153,13 @@ func (r *Run) cut(cause error) {
 func (r *Run) askPause(cause *PausedError) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.asked != nil {
-		if handsOver(r.asked) || cause.Edit {
-			r.asked = cause
+	if r.pauseCause != nil {
+		if handsOver(r.pauseCause) || cause.Edit {
+			r.pauseCause = cause
 		}
 		return
 	}
-	r.asked = cause
+	r.pauseCause = cause
 	close(r.wake)
 	if r.pause != nil {
 		r.pause.Ask(cause)
@@ -177,15 +177,15 @@ func (r *Run) newPause() *agent.Pause {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pause = new(agent.Pause)
-	if r.asked != nil {
-		r.pause.Ask(r.asked)
+	if r.pauseCause != nil {
+		r.pause.Ask(r.pauseCause)
 	}
 	return r.pause
 }
 
 // read returns the run's session with its whole log, and keeps it in r.view.
 func (r *Run) read(ctx context.Context) (*session.View, error) {
-	view, _, err := r.s.renewed(ctx, r.ID(), r.view)
+	view, _, err := r.s.refresh(ctx, r.ID(), r.view)
 	if err == nil {
 		r.view = view
 	}
@@ -196,7 +196,7 @@ func (r *Run) read(ctx context.Context) (*session.View, error) {
 func (s *Supervisor) register(ctx context.Context, id string) (*Run, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.free(id); err != nil {
+	if err := s.checkFree(id); err != nil {
 		return nil, err
 	}
 	s.work.Add(1)
@@ -206,18 +206,18 @@ func (s *Supervisor) register(ctx context.Context, id string) (*Run, error) {
 // enroll acquires the lease of an existing session, and then records that this process drives its run.
 func (s *Supervisor) enroll(ctx context.Context, id string, opts *ResumeOptions) (*Run, error) {
 	s.mu.Lock()
-	if err := s.free(id); err != nil {
+	if err := s.checkFree(id); err != nil {
 		s.mu.Unlock()
 		return nil, err
 	}
-	s.coming[id] = true
+	s.enrolling[id] = true
 	s.work.Add(1)
 	s.mu.Unlock()
 
 	l, err := s.acquire(ctx, s.key(id), opts)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.coming, id)
+	delete(s.enrolling, id)
 	if err == nil && s.closed {
 		s.release(l)
 		err = ErrClosed
@@ -228,16 +228,16 @@ func (s *Supervisor) enroll(ctx context.Context, id string, opts *ResumeOptions)
 	}
 	r := s.add(ctx, id)
 	r.owner = l.Owner
-	r.hold(l)
+	r.setLease(l)
 	return r, nil
 }
 
-// free returns an error if the supervisor is closed or drives the run already. s.mu is held.
-func (s *Supervisor) free(id string) error {
+// checkFree returns an error if the supervisor is closed or drives the run already. s.mu is held.
+func (s *Supervisor) checkFree(id string) error {
 	switch {
 	case s.closed:
 		return ErrClosed
-	case s.runs[id] != nil || s.coming[id]:
+	case s.runs[id] != nil || s.enrolling[id]:
 		return fmt.Errorf("%w: %q is driven by this process", ErrUnderWay, id)
 	}
 	return nil
@@ -247,7 +247,7 @@ func (s *Supervisor) free(id string) error {
 func (s *Supervisor) add(ctx context.Context, id string) *Run {
 	r := &Run{
 		s: s, key: s.key(id), owner: s.cfg.Owner, ticket: &ticket{admitted: make(chan struct{})},
-		wake: make(chan struct{}), began: make(chan error, 1), done: make(chan struct{}),
+		wake: make(chan struct{}), logged: make(chan error, 1), done: make(chan struct{}),
 	}
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	s.runs[id] = r
@@ -266,8 +266,8 @@ func (r *Run) join(started mark.RunStarted, refusable bool) error {
 	return r.s.queue.join(r.ticket, refusable)
 }
 
-// hold sets the lease under which the run is driven.
-func (r *Run) hold(l *lease.Lease) {
+// setLease sets the lease under which the run is driven.
+func (r *Run) setLease(l *lease.Lease) {
 	r.lease, r.ctx = l, lease.With(r.ctx, l)
 }
 

@@ -38,12 +38,12 @@ func (r *Run) settle(end *segment) (again bool, err error) {
 		r.close()
 		return false, errors.Join(end.err, ignore(err, ErrNotFound))
 	}
-	if r.refused(end) {
+	if r.cannotContinue(end) {
 		r.close()
 		return false, errors.Join(end.err, r.restore())
 	}
 	// A resumed segment does not yield all earlier marks again, so read the missing ones from the log.
-	if errors.Is(end.err, runner.ErrFinished) || end.fin != nil && end.stop() == "" && r.taken != nil {
+	if errors.Is(end.err, runner.ErrFinished) || end.fin != nil && end.stop() == "" && r.takeover != nil {
 		view, err := r.read(context.WithoutCancel(r.ctx))
 		if err == nil {
 			err = end.read(view, r.run.ID)
@@ -55,7 +55,7 @@ func (r *Run) settle(end *segment) (again bool, err error) {
 	}
 	if end.fin != nil {
 		r.close()
-		return false, r.over(end)
+		return false, r.recordEnd(end)
 	}
 	for {
 		open, err := r.answer()
@@ -63,11 +63,11 @@ func (r *Run) settle(end *segment) (again bool, err error) {
 		case err != nil:
 			r.close()
 			return false, errors.Join(end.err, err)
-		case errors.Is(end.err, agent.ErrWaiting) && len(open) == 0 && r.wanted() == nil:
+		case errors.Is(end.err, agent.ErrWaiting) && len(open) == 0 && r.requestedStop() == nil:
 			return true, nil
 		case r.answerEdits(open):
 		case r.close(): // false if one more answer has arrived
-			return false, r.interrupt(end, open)
+			return false, r.recordInterruption(end, open)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func (r *Run) answerEdits(open []mark.Question) bool {
 	edits := slices.DeleteFunc(slices.Clone(open), func(q mark.Question) bool { return err != nil || !q.IsEdited() })
 	for _, q := range edits {
 		a := &mark.Answer{ID: q.ID, Value: value, Reason: "the run was paused to edit its files", By: *r.editor}
-		if !r.accept(&wish{Do: doAnswer, Answer: a}) {
+		if !r.accept(&runRequest{Do: doAnswer, Answer: a}) {
 			return false
 		}
 	}
@@ -113,14 +113,14 @@ func findEditor(view *session.View, id string) (by *string) {
 // files is the state key of the files of a run, and files_NAME that of a branch.
 const files = "workspace"
 
-// wanted returns the cause of a requested cancellation or pause of the run, or nil if there is no such request.
-func (r *Run) wanted() error {
+// requestedStop returns the cause of a requested cancellation or pause of the run, or nil if there is no such request.
+func (r *Run) requestedStop() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if cause := context.Cause(r.ctx); cause != nil {
 		return cause
 	}
-	return r.asked
+	return r.pauseCause
 }
 
 // close makes accept refuse further requests, and returns true. It returns false, and changes nothing, while there are
@@ -132,8 +132,8 @@ func (r *Run) close() bool {
 	return r.closing
 }
 
-// over records that the run has ended.
-func (r *Run) over(end *segment) error {
+// recordEnd records that the run has ended.
+func (r *Run) recordEnd(end *segment) error {
 	failed := end.err
 	data := mark.RunEnded{Status: mark.RunCompleted, By: r.owner}
 	if end.fin.Error != "" {
@@ -150,15 +150,15 @@ func (r *Run) over(end *segment) error {
 	return errors.Join(failed, err)
 }
 
-// refused reports whether a resumed run could not continue, so that its earlier status must be restored.
-func (r *Run) refused(end *segment) bool {
+// cannotContinue reports whether a resumed run could not continue, so that its earlier status must be restored.
+func (r *Run) cannotContinue(end *segment) bool {
 	switch r.before.Status {
 	case mark.RunCompleted, mark.RunFailed:
 		_, stays := errors.AsType[*loop.StoppedError](end.err)
-		return stays || !end.went
+		return stays || !end.hasEvents
 	case mark.RunCanceled, mark.RunIsPaused:
 		finished := errors.Is(end.err, runner.ErrFinished) // all steps have finished; only the end is not in the log
-		return r.wanted() == nil && (errors.Is(end.err, agent.ErrDiverged) || end.err != nil && !end.went && !finished)
+		return r.requestedStop() == nil && (errors.Is(end.err, agent.ErrDiverged) || end.err != nil && !end.hasEvents && !finished)
 	}
 	return false
 }
@@ -200,7 +200,7 @@ func (r *Run) restore() error {
 	}
 	if !r.before.Status.Over() {
 		paused.Session = "" // only the first pause of a fork has this field
-		return r.write(mark.KindRunPaused, paused, back)
+		return r.appendMark(mark.KindRunPaused, paused, back)
 	}
 	ended.Status, ended.Seal = r.before.Status, ""
 	return r.finish(ended, back)
@@ -213,7 +213,7 @@ func (r *Run) finish(end mark.RunEnded, change func(*mark.Run)) error {
 		return err
 	}
 	now := time.Now()
-	run := r.next(view, mark.KindRunEnded, now, change)
+	run := r.statusAt(view, mark.KindRunEnded, now, change)
 	ev, err := session.NewRunEvent(run, author(mark.KindRunEnded), mark.KindRunEnded, end)
 	if err != nil {
 		return err
@@ -232,27 +232,27 @@ func (r *Run) finish(end mark.RunEnded, change func(*mark.Run)) error {
 
 // giveBack records that the run has its earlier program again, if Resume replaced the program.
 func (r *Run) giveBack() error {
-	if r.taken == nil || r.taken.Program == nil {
+	if r.takeover == nil || r.takeover.Program == nil {
 		return nil
 	}
-	return r.write(mark.KindRunTaken, mark.RunTaken{By: r.owner, Program: r.taken.was}, func(*mark.Run) {})
+	return r.appendMark(mark.KindRunTaken, mark.RunTaken{By: r.owner, Program: r.takeover.oldProgram}, func(*mark.Run) {})
 }
 
-// interrupt records that the run is paused, waits for answers or was canceled. open has its unanswered questions.
-func (r *Run) interrupt(end *segment, open []mark.Question) error {
+// recordInterruption records that the run is paused, waits for answers or was canceled. open has its unanswered questions.
+func (r *Run) recordInterruption(end *segment, open []mark.Question) error {
 	why := end.err
-	if cause := r.wanted(); cause != nil {
+	if cause := r.requestedStop(); cause != nil {
 		why = cause
 	}
 	if canceled, ok := errors.AsType[*CanceledError](why); ok {
-		return errors.Join(why, r.end(canceled))
+		return errors.Join(why, r.recordCancellation(canceled))
 	}
 	if errors.Is(why, agent.ErrDiverged) {
 		if err := r.giveBack(); err != nil {
 			return errors.Join(why, err)
 		}
 	}
-	data := mark.RunPaused{By: r.owner, Waits: ids(open)}
+	data := mark.RunPaused{By: r.owner, Waits: questionIDs(open)}
 	status := mark.RunIsPaused
 	switch paused, ok := errors.AsType[*PausedError](why); {
 	case ok:
@@ -262,31 +262,31 @@ func (r *Run) interrupt(end *segment, open []mark.Question) error {
 	case why != nil:
 		data.Reason = why.Error()
 	}
-	err := r.write(mark.KindRunPaused, data, func(run *mark.Run) {
+	err := r.appendMark(mark.KindRunPaused, data, func(run *mark.Run) {
 		run.Status, run.Deadline, run.HandOver = status, time.Time{}, handsOver(why)
 		if status == mark.RunWaiting {
-			run.Deadline = earliest(open)
+			run.Deadline = earliestDeadline(open)
 		}
 	})
 	return errors.Join(why, err)
 }
 
-// end records that the run was canceled.
-func (r *Run) end(why *CanceledError) error {
+// recordCancellation records that the run was canceled.
+func (r *Run) recordCancellation(why *CanceledError) error {
 	data := mark.RunEnded{Status: mark.RunCanceled, Error: why.Reason, By: why.By}
 	return r.finish(data, func(run *mark.Run) {
 		run.Status, run.Error, run.Deadline, run.HandOver = mark.RunCanceled, why.Error(), time.Time{}, false
 	})
 }
 
-// write appends an event with a mark of the run as a whole. change makes the run's new status from the present one.
-func (r *Run) write(kind mark.Kind, data any, change func(*mark.Run)) error {
+// appendMark appends an event with a mark of the run as a whole. change makes the run's new status from the present one.
+func (r *Run) appendMark(kind mark.Kind, data any, change func(*mark.Run)) error {
 	view, err := r.read(context.WithoutCancel(r.ctx))
 	if err != nil {
 		return err
 	}
 	now := time.Now()
-	run := r.next(view, kind, now, change)
+	run := r.statusAt(view, kind, now, change)
 	ev, err := session.NewRunEvent(run, author(kind), kind, data)
 	if err != nil {
 		return err
@@ -295,9 +295,9 @@ func (r *Run) write(kind mark.Kind, data any, change func(*mark.Run)) error {
 	return r.append(view, run, ev)
 }
 
-// next returns the run's status for an event that is written now. It adds the active time: until now if this process
+// statusAt returns the run's status for an event that is written now. It adds the active time: until now if this process
 // drives the run; otherwise, and when the run is taken up, until the last event that is not an answer.
-func (r *Run) next(view *session.View, kind mark.Kind, now time.Time, change func(*mark.Run)) mark.Run {
+func (r *Run) statusAt(view *session.View, kind mark.Kind, now time.Time, change func(*mark.Run)) mark.Run {
 	run, until := r.run, now
 	if kind == mark.KindRunTaken || r.cancel == nil {
 		until = time.Time{}
@@ -325,7 +325,7 @@ func (r *Run) append(view *session.View, run mark.Run, evs ...*session.Event) er
 	r.run = run
 	r.mu.Unlock()
 	for _, ev := range evs {
-		r.show(ev)
+		r.showEvent(ev)
 	}
 	return nil
 }
@@ -346,15 +346,15 @@ func ignore(err, known error) error {
 	return err
 }
 
-func ids(open []mark.Question) (all []string) {
+func questionIDs(open []mark.Question) (all []string) {
 	for _, q := range open {
 		all = append(all, q.ID)
 	}
 	return all
 }
 
-// earliest returns the earliest deadline of the questions; zero if they have none.
-func earliest(open []mark.Question) (at time.Time) {
+// earliestDeadline returns the earliest deadline of the questions; zero if they have none.
+func earliestDeadline(open []mark.Question) (at time.Time) {
 	for _, q := range open {
 		if !q.Deadline.IsZero() && (at.IsZero() || q.Deadline.Before(at)) {
 			at = q.Deadline
@@ -363,8 +363,8 @@ func earliest(open []mark.Question) (at time.Time) {
 	return at
 }
 
-// asks reports whether the log contains a question of any run.
-func asks(view *session.View) bool {
+// hasQuestion reports whether the log contains a question of any run.
+func hasQuestion(view *session.View) bool {
 	for range view.Log().OutlineByKind(mark.KindAsked) {
 		return true
 	}
@@ -373,11 +373,11 @@ func asks(view *session.View) bool {
 
 // openQuestions returns the open questions of a run, in the order in which they were asked.
 func openQuestions(view *session.View, id string) (open []mark.Question, err error) {
-	if !asks(view) {
+	if !hasQuestion(view) {
 		return nil, view.Err()
 	}
 	var asked questions.Fold
-	for ev := range counting(view, id, mark.KindAsked, mark.KindAnswered, mark.KindStepFinished) {
+	for ev := range currentMarks(view, id, mark.KindAsked, mark.KindAnswered, mark.KindStepFinished) {
 		if err := asked.Add(ev); err != nil {
 			return nil, err
 		}

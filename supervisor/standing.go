@@ -72,13 +72,13 @@ func (s *Supervisor) handTo(ctx context.Context, id, driver string) error {
 	case run.Driver == driver && (run.HandOver || run.Status == mark.RunRunning):
 		return nil
 	}
-	data := mark.RunPaused{By: s.cfg.Owner, Reason: "handed to " + driver, Waits: ids(open)}
+	data := mark.RunPaused{By: s.cfg.Owner, Reason: "handed to " + driver, Waits: questionIDs(open)}
 	if driver == "" {
 		data.Reason = "handed to any process"
 	}
-	r := s.undriven(ctx, l, run)
+	r := s.undrivenRun(ctx, l, run)
 	r.view = view
-	return r.write(mark.KindRunPaused, data, func(run *mark.Run) {
+	return r.appendMark(mark.KindRunPaused, data, func(run *mark.Run) {
 		if run.Driver = driver; run.Status == mark.RunWaiting && len(open) > 0 {
 			return
 		}

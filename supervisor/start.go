@@ -79,7 +79,7 @@ func (s *Supervisor) start(ctx context.Context, req *Request, drive bool) (*Run,
 	} else if err != nil && view == nil {
 		return nil, err
 	}
-	return s.startBehind(ctx, id, req, drive)
+	return s.startInExisting(ctx, id, req, drive)
 }
 
 // NewID returns a new ID for a run.
@@ -120,14 +120,14 @@ func (s *Supervisor) startNew(ctx context.Context, id string, req *Request, driv
 			return nil, err
 		}
 	}
-	first := fresh{req: req}
+	first := beginning{req: req}
 	prog := req.Program
 	if drive && !r.Queued() {
 		prog, err = r.opening(&first)
 	} else if first.opening, err = session.NewRunEvent(r.run, "user", mark.KindRunStarted, req.Started); err == nil {
 		maps.Copy(first.opening.Actions.StateDelta, req.State)
 		view := session.NewView(session.ViewConfig{AppName: r.key.AppName, UserID: r.key.UserID, SessionID: id})
-		err = r.receive(view, first.opening, req)
+		err = r.receiveMessage(view, first.opening, req)
 	}
 	var made *session.StartResponse
 	if err == nil {
@@ -136,7 +136,7 @@ func (s *Supervisor) startNew(ctx context.Context, id string, req *Request, driv
 			Events:        []*session.Event{first.opening}, Owner: s.cfg.Owner, TTL: s.cfg.LeaseTTL,
 		})
 		if err != nil && !errors.Is(err, session.ErrExists) {
-			s.forget(r)
+			s.deleteSession(r)
 		}
 	}
 	if err != nil {
@@ -146,8 +146,8 @@ func (s *Supervisor) startNew(ctx context.Context, id string, req *Request, driv
 		r.quit()
 		return nil, err
 	}
-	first.made = made.Session
-	r.hold(made.Lease)
+	first.session = made.Session
+	r.setLease(made.Lease)
 	switch {
 	case !drive:
 		r.quit()
@@ -161,25 +161,25 @@ func (s *Supervisor) startNew(ctx context.Context, id string, req *Request, driv
 	return r, nil
 }
 
-// fresh is a run that begins.
-type fresh struct {
+// beginning is a run that begins.
+type beginning struct {
 	req     *Request
 	tree    *runner.Runner  // nil until opening has built the agents
-	made    session.Session // the new session; nil for a run in an existing session
-	opening *session.Event  // the first event of made
+	session session.Session // the new session; nil for a run in an existing session
+	opening *session.Event  // the first event of session
 }
 
 // options returns the options with which the runner begins the run.
-func (f *fresh) options(run mark.Run) []runner.RunOption {
-	if f.made != nil {
-		return []runner.RunOption{runner.WithOpening(f.made, f.opening)}
+func (f *beginning) options(run mark.Run) []runner.RunOption {
+	if f.session != nil {
+		return []runner.RunOption{runner.WithOpening(f.session, f.opening)}
 	}
 	return []runner.RunOption{runner.WithStateDelta(f.req.State), runner.WithStart(run, f.req.Started)}
 }
 
 // opening builds the agents of a new run, and makes the run's first event. The caller must close the program, also
 // after an error.
-func (r *Run) opening(first *fresh) (prog *Program, err error) {
+func (r *Run) opening(first *beginning) (prog *Program, err error) {
 	if prog = first.req.Program; prog == nil {
 		if prog, err = r.s.build(r.ctx, first.req.Started); err != nil {
 			return nil, err
@@ -192,9 +192,9 @@ func (r *Run) opening(first *fresh) (prog *Program, err error) {
 	return prog, err
 }
 
-// forget deletes the session of a run after the store has failed to create it, because the store may have created it
-// nevertheless. If forget fails too, the session may remain. It then holds a run that can be resumed.
-func (s *Supervisor) forget(r *Run) {
+// deleteSession deletes the session of a run after the store has failed to create it, because the store may have created it
+// nevertheless. If deleteSession fails too, the session may remain. It then holds a run that can be resumed.
+func (s *Supervisor) deleteSession(r *Run) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.LeaseTTL)
 	defer cancel()
 	_, run, err := s.get(ctx, r.ID(), true)
@@ -204,8 +204,8 @@ func (s *Supervisor) forget(r *Run) {
 	}
 }
 
-// startBehind starts a run in an existing session. It fails with ErrUnderWay if the session's last run has not ended.
-func (s *Supervisor) startBehind(ctx context.Context, id string, req *Request, drive bool) (*Run, error) {
+// startInExisting starts a run in an existing session. It fails with ErrUnderWay if the session's last run has not ended.
+func (s *Supervisor) startInExisting(ctx context.Context, id string, req *Request, drive bool) (*Run, error) {
 	r, err := s.enroll(ctx, id, &ResumeOptions{})
 	if err != nil {
 		return nil, err
@@ -247,8 +247,8 @@ func (s *Supervisor) startBehind(ctx context.Context, id string, req *Request, d
 			return nil, err
 		}
 	}
-	go r.drive(prog, &fresh{req: req})
-	if err := <-r.began; err != nil {
+	go r.drive(prog, &beginning{req: req})
+	if err := <-r.logged; err != nil {
 		<-r.done
 		req.Program = nil // drive has closed it
 		return nil, err
@@ -272,15 +272,15 @@ func (r *Run) submit(req *Request) error {
 		ev.Actions.StateDelta[mark.KeyNoted] = true
 	}
 	maps.Copy(ev.Actions.StateDelta, req.State)
-	if err = r.receive(view, ev, req); err != nil {
+	if err = r.receiveMessage(view, ev, req); err != nil {
 		return err
 	}
 	return r.s.cfg.Service.AppendEvent(r.ctx, view, ev)
 }
 
-// receive puts the user's message into ev, the first event of a run that begins later, and passes it to the plugins.
+// receiveMessage puts the user's message into ev, the first event of a run that begins later, and passes it to the plugins.
 // The run's agents do not exist yet, so the plugins see an empty agent that has the name of the definition.
-func (r *Run) receive(s session.Session, ev *session.Event, req *Request) error {
+func (r *Run) receiveMessage(s session.Session, ev *session.Event, req *Request) error {
 	var later Program
 	if req.Program != nil {
 		later.ArtifactService, later.MemoryService = req.Program.ArtifactService, req.Program.MemoryService

@@ -30,15 +30,15 @@ type Supervisor struct {
 	work    sync.WaitGroup
 	closing chan struct{} // closed by Close
 
-	looking  sync.Mutex // held during a look for interrupted runs; guards verdicts
-	verdicts map[string]verdict
+	recovering sync.Mutex // held during a look for interrupted runs; guards verdicts
+	verdicts   map[string]verdict
 
-	mu     sync.Mutex
-	looks  bool                   // lookAgain has started
-	runs   map[string]*Run        // runs that this supervisor drives, by ID
-	coming map[string]bool        // IDs of runs whose lease enroll is acquiring
-	alarms map[string]*time.Timer // timers for the deadlines of waiting runs, by ID
-	closed bool
+	mu                sync.Mutex
+	recoversRegularly bool                   // recoverRegularly has started
+	runs              map[string]*Run        // runs that this supervisor drives, by ID
+	enrolling         map[string]bool        // IDs of runs whose lease enroll is acquiring
+	alarms            map[string]*time.Timer // timers for the deadlines of waiting runs, by ID
+	closed            bool
 }
 
 // New returns a supervisor that drives no run yet. It fails if a required field of the config is
@@ -49,18 +49,18 @@ func New(cfg Config) (*Supervisor, error) {
 	}
 	s := &Supervisor{
 		cfg: cfg, leaser: cfg.Service.(lease.Leaser), watcher: cfg.Service.(store.Watcher),
-		queue:   queue{most: cfg.MaxQueued, all: placesFor(cfg.MaxRuns), guests: placesFor(cfg.MaxGuests)},
-		closing: make(chan struct{}), runs: make(map[string]*Run), coming: make(map[string]bool), alarms: make(map[string]*time.Timer),
+		queue:   queue{mostWaiting: cfg.MaxQueued, all: newPlaces(cfg.MaxRuns), guests: newPlaces(cfg.MaxGuests)},
+		closing: make(chan struct{}), runs: make(map[string]*Run), enrolling: make(map[string]bool), alarms: make(map[string]*time.Timer),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s, nil
 }
 
-// giveUp is how long Close waits for the goroutines of runs whose steps it has cut off.
-const giveUp = 5 * time.Second
+// closeWait is how long Close waits for the goroutines of runs whose steps it has cut off.
+const closeWait = 5 * time.Second
 
-// ends is the reason that Close and HandOver record for a pause. Recover continues a run that was paused for this reason.
-const ends = "the process that drives the run ends"
+// reasonProcessEnds is the reason that Close and HandOver record for a pause. Recover continues a run that was paused for this reason.
+const reasonProcessEnds = "the process that drives the run ends"
 
 // Close pauses each run that the supervisor drives at its next step boundary, and waits for it.
 // [Supervisor.Recover] continues these runs. When ctx ends, Close cuts off the steps that are still
@@ -78,7 +78,7 @@ func (s *Supervisor) Close(ctx context.Context) error {
 	clear(s.alarms)
 	runs := slices.Collect(maps.Values(s.runs))
 	s.mu.Unlock()
-	why := func(r *Run) *PausedError { return &PausedError{By: r.owner, Reason: ends, HandOver: true} }
+	why := func(r *Run) *PausedError { return &PausedError{By: r.owner, Reason: reasonProcessEnds, HandOver: true} }
 	for _, r := range runs {
 		r.askPause(why(r))
 	}
@@ -86,12 +86,12 @@ func (s *Supervisor) Close(ctx context.Context) error {
 		select {
 		case <-r.done:
 		case <-ctx.Done():
-			r.cut(why(r))
+			r.cutOff(why(r))
 		}
 	}
 	ended := make(chan struct{})
 	go func() { s.work.Wait(); close(ended) }()
-	late := time.NewTimer(giveUp)
+	late := time.NewTimer(closeWait)
 	defer late.Stop()
 	select {
 	case <-ended:
@@ -156,9 +156,9 @@ func (s *Supervisor) get(ctx context.Context, id string, brief bool) (*session.V
 	return view, run, nil
 }
 
-// renewed returns what get returns, but does not read the log again if nobody has appended an event since the view
+// refresh returns what get returns, but does not read the log again if nobody has appended an event since the view
 // known was read. Then it returns known. A nil known means that the caller has no view.
-func (s *Supervisor) renewed(ctx context.Context, id string, known *session.View) (*session.View, *mark.Run, error) {
+func (s *Supervisor) refresh(ctx context.Context, id string, known *session.View) (*session.View, *mark.Run, error) {
 	if known == nil {
 		return s.get(ctx, id, false)
 	}

@@ -42,7 +42,7 @@ func (s *Supervisor) tell(ctx context.Context, id, text string) (driven bool, er
 		return false, fmt.Errorf("%w: it has %d bytes, more than %d; shorten it", ErrNoHint, len(text), MostHint)
 	}
 	key := s.key(id)
-	w := &wish{Do: doTell, By: s.asker(ctx)}
+	w := &runRequest{Do: doTell, By: s.asker(ctx)}
 	w.Hint = &mark.Hint{ID: uuid.New().String(), Text: strings.ToValidUTF8(text, "\uFFFD"), By: w.By, At: time.Now().UTC()}
 	r := s.driving(id)
 	held, err := s.Driver(ctx, id)
@@ -62,7 +62,7 @@ func (s *Supervisor) tell(ctx context.Context, id, text string) (driven bool, er
 // recallHints finds out which hints the log of a resumed run has.
 func (r *Run) recallHints() {
 	r.hints.Recall(func(yield func(string, *mark.Hinted) bool) {
-		for ev := range counting(r.view, r.run.ID, mark.KindHinted) {
+		for ev := range currentMarks(r.view, r.run.ID, mark.KindHinted) {
 			var was mark.Hinted
 			if ev.Mark.Decode(&was) == nil && !yield(ev.Branch, &was) {
 				return

@@ -56,11 +56,11 @@ func (s *Supervisor) Wait(ctx context.Context, id string) (mark.Run, error) {
 // watchMarks waits until an event sets the run's status, but at most as long as the lease lasts.
 func (s *Supervisor) watchMarks(ctx context.Context, id string, after int64, lasts time.Duration) error {
 	lasts = max(50*time.Millisecond, min(lasts, s.cfg.LeaseTTL)) // the end of a lease is in the store's time, not ours
-	waits, cancel := context.WithTimeoutCause(ctx, lasts, errPatience)
+	waits, cancel := context.WithTimeoutCause(ctx, lasts, errNotConfirmed)
 	defer cancel()
 	for ev, err := range s.Watch(waits, id, after) {
 		if err != nil {
-			return ignore(err, errPatience)
+			return ignore(err, errNotConfirmed)
 		}
 		if _, says := ev.Actions.StateDelta[mark.KeyRun]; says {
 			return nil

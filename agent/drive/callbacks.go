@@ -257,9 +257,9 @@ func (s *Step) callOnEvent(ev *session.Event) *session.Event {
 	if run.Callbacks == nil || len(run.Callbacks.OnEvent) == 0 || ev.Mark != nil {
 		return ev
 	}
-	said := ""
+	before := ""
 	if run.Marks && !ev.Partial {
-		said = hashOf(ev)
+		before = hashOf(ev)
 	}
 	ev.Content = deep.Copy(ev.Content) // a cache may share the content
 	if ev.Actions.StateDelta == nil {  // a callback may set keys, as it does in ADK
@@ -283,8 +283,8 @@ func (s *Step) callOnEvent(ev *session.Event) *session.Event {
 		s.stopWith(fmt.Errorf("event of an on event callback: %w", err))
 		return nil
 	}
-	if said != "" && said != hashOf(ev) {
-		Annotate(ev, metadataSourceHash, said)
+	if before != "" && before != hashOf(ev) {
+		Annotate(ev, metadataSourceHash, before)
 	}
 	return ev
 }

@@ -55,7 +55,7 @@ func isPlan(ev *session.Event) bool {
 // A loop inside another loop cannot continue, because the outer loop has used its result. The
 // error says what to do instead.
 func StoppedLoops(events session.Events, tree *Tree) (loops []session.Address, gone mark.Spans, err error) {
-	s := loopStops{events: events, tree: tree, ends: make(map[session.Address]int),
+	s := loopStops{events: events, tree: tree, stops: make(map[session.Address]int),
 		plans: make(map[session.Address]*mark.Mark), races: make(map[session.Address]mark.RaceDecided)}
 	var root session.Address
 	i := -1
@@ -67,7 +67,7 @@ func StoppedLoops(events session.Events, tree *Tree) (loops []session.Address, g
 			root = ev.Address
 		}
 		if ev.Mark != nil && ev.Mark.Kind == mark.KindLoopStopped {
-			s.ends[ev.Address] = i
+			s.stops[ev.Address] = i
 		}
 		if isPlan(ev) {
 			s.plans[ev.Address] = ev.Mark
@@ -104,7 +104,7 @@ func StoppedLoops(events session.Events, tree *Tree) (loops []session.Address, g
 type loopStops struct {
 	events session.Events
 	tree   *Tree
-	ends   map[session.Address]int // index of the stop record in events
+	stops  map[session.Address]int // index of the stop record in events
 	plans  map[session.Address]*mark.Mark
 	races  map[session.Address]mark.RaceDecided // by the agent that runs the loops
 }
@@ -118,7 +118,7 @@ func (s *loopStops) finalSteps(at session.Address) (loops []session.Address) {
 	}
 	switch agent.TypeOf(a) {
 	case agent.TypeLoop:
-		if _, ok := s.ends[at]; ok {
+		if _, ok := s.stops[at]; ok {
 			return []session.Address{at}
 		}
 	case agent.TypeSequential:
@@ -145,14 +145,14 @@ func (s *loopStops) checkContinue(at session.Address) error {
 	if !ok || s.plans[at] == nil {
 		return nil
 	}
-	return l.GoesOn(s.events.At(s.ends[at]).Mark, s.plans[at])
+	return l.GoesOn(s.events.At(s.stops[at]).Mark, s.plans[at])
 }
 
 // withHint adds advice to an error, if a limit has stopped a loop inside another agent. It looks below the address
 // within, or everywhere if that is empty.
 func (s *loopStops) withHint(err error, within session.Address) error {
 	inner, where := session.Address(""), -1
-	for at, i := range s.ends {
+	for at, i := range s.stops {
 		if at != within && (within == "" || at.Under(within)) && i > where && s.stoppedByLimit(at) {
 			inner, where = at, i
 		}
@@ -170,7 +170,7 @@ func (s *loopStops) stoppedByLimit(at session.Address) bool {
 	var rec struct {
 		Reason string `json:"reason"`
 	}
-	if s.events.At(s.ends[at]).Mark.Decode(&rec) != nil {
+	if s.events.At(s.stops[at]).Mark.Decode(&rec) != nil {
 		return false
 	}
 	return slices.Contains(limits, rec.Reason)
@@ -186,7 +186,7 @@ var limits = []string{"max_iterations", "timeout", "budget"}
 func (s *loopStops) eventsAfter(loops []session.Address) (mark.Spans, error) {
 	var gone []int64
 	for _, at := range loops {
-		n := s.ends[at]
+		n := s.stops[at]
 		for ; n > 0 && (isFinalizerEvent(s.events.At(n-1), at) || s.inOtherBranch(s.events.At(n-1).Address, at)); n-- {
 		}
 		for ; n < s.events.Len(); n++ {

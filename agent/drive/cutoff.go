@@ -17,13 +17,13 @@ import (
 // or that continues after its last event, keeps its events. The result has the sequence numbers of the removed
 // events.
 func (x *replayLog) supersedeInterrupted(tree *Tree) mark.Spans {
-	var gone []int64
+	var seqs []int64
 	x.root.supersedeInterrupted(tree, func(i int32) {
 		e := x.events.at(i)
-		gone = append(gone, e.seq)
+		seqs = append(seqs, e.seq)
 		e.owner = nil
 	})
-	return mark.SpansOf(gone...)
+	return mark.SpansOf(seqs...)
 }
 
 // supersedeInterrupted does this for the runs inside a run. drop removes the event at an index in the log.
@@ -139,8 +139,8 @@ func (x *replayLog) checkTree(tree *Tree) error {
 		if at == good {
 			continue
 		}
-		if said := treeMismatch(tree, r.parent.parent == nil, at.above, at.name); said != "" {
-			return &agent.DivergedError{Address: r.address, Recorded: describe(x.readEvent(e.seq)), Said: said}
+		if mismatch := treeMismatch(tree, r.parent.parent == nil, at.above, at.name); mismatch != "" {
+			return &agent.DivergedError{Address: r.address, Recorded: describe(x.readEvent(e.seq)), Said: mismatch}
 		}
 		good = at
 	}

@@ -24,8 +24,8 @@ type RecordedError struct {
 	fin  mark.StepFinished
 }
 
-// note writes an error into the data of the mark at a step's end.
-func note(fin *mark.StepFinished, err error) {
+// encodeError writes an error into the data of the mark at a step's end.
+func encodeError(fin *mark.StepFinished, err error) {
 	fin.Error = err.Error()
 	if failed, ok := errors.AsType[*agent.StepError](err); ok {
 		fin.At = string(failed.Address)
@@ -54,30 +54,32 @@ var kinds = []struct {
 	fits  func(error) bool
 	again func(*RecordedError) error
 }{
-	{mark.FailurePanic, isA[*agent.PanicError], func(e *RecordedError) error {
+	{mark.FailurePanic, hasType[*agent.PanicError], func(e *RecordedError) error {
 		return &agent.PanicError{Value: strings.TrimPrefix(e.text, "panic: ")}
 	}},
-	{mark.FailureBudget, isA[*budget.ExceededError], func(e *RecordedError) error {
+	{mark.FailureBudget, hasType[*budget.ExceededError], func(e *RecordedError) error {
 		return &budget.ExceededError{Budget: e.fin.Budget}
 	}},
-	{mark.FailurePrice, isA[*budget.UnknownPriceError], like(new(budget.UnknownPriceError))},
-	{mark.FailureModelCalls, wraps(agent.ErrTooManyModelCalls), like(agent.ErrTooManyModelCalls)},
-	{mark.FailureState, wraps(session.ErrStateLimit), like(session.ErrStateLimit)},
-	{mark.FailureLog, wraps(session.ErrLogLimit), like(session.ErrLogLimit)},
-	{mark.FailureDeadline, wraps(context.DeadlineExceeded), like(context.DeadlineExceeded)},
-	{mark.FailureCanceled, wraps(context.Canceled), like(context.Canceled)},
+	{mark.FailurePrice, hasType[*budget.UnknownPriceError], constantError(new(budget.UnknownPriceError))},
+	{mark.FailureModelCalls, isError(agent.ErrTooManyModelCalls), constantError(agent.ErrTooManyModelCalls)},
+	{mark.FailureState, isError(session.ErrStateLimit), constantError(session.ErrStateLimit)},
+	{mark.FailureLog, isError(session.ErrLogLimit), constantError(session.ErrLogLimit)},
+	{mark.FailureDeadline, isError(context.DeadlineExceeded), constantError(context.DeadlineExceeded)},
+	{mark.FailureCanceled, isError(context.Canceled), constantError(context.Canceled)},
 }
 
-func isA[E error](err error) bool {
+func hasType[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
 }
 
-func wraps(known error) func(error) bool {
+func isError(known error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, known) }
 }
 
-func like(known error) func(*RecordedError) error { return func(*RecordedError) error { return known } }
+func constantError(known error) func(*RecordedError) error {
+	return func(*RecordedError) error { return known }
+}
 
 // ErrorOf returns the error with which a step ended, a [*RecordedError]; nil if the step succeeded.
 func ErrorOf(fin *mark.StepFinished) error {

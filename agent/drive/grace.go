@@ -65,7 +65,7 @@ func GraceOf(a agent.Agent, durable bool) time.Duration {
 // rest of the step, and the consumer's code, stay in the goroutine that runs the step. The agent has only its
 // context, and deliver, which sends its events to that goroutine.
 type agentGoroutine struct {
-	outer   *invocation // the invocation that the step was made under
+	parent  *invocation // the invocation that the step was made under
 	deliver func(*session.Event, error) bool
 
 	events          chan eventPair // what the agent yields
@@ -85,7 +85,7 @@ type eventPair struct {
 }
 
 func newAgentGoroutine(outer *invocation) *agentGoroutine {
-	b := &agentGoroutine{outer: outer, events: make(chan eventPair), acks: make(chan bool, 1), exited: make(chan error, 1),
+	b := &agentGoroutine{parent: outer, events: make(chan eventPair), acks: make(chan bool, 1), exited: make(chan error, 1),
 		abandonedSignal: make(chan struct{})}
 	b.deliver = b.send
 	return b
@@ -103,8 +103,8 @@ func (b *agentGoroutine) begin(s *Step, in *StepRun) {
 	b.timeoutErr, b.abandonErr = in.TimeoutErr, in.AbandonErr
 	clear(b.openSteps)
 	b.openSteps = b.openSteps[:0]
-	if s.fence == nil || s.fence == b.outer.fence || s.fence.closed() {
-		s.fence = newFence(b.outer)
+	if s.fence == nil || s.fence == b.parent.fence || s.fence.closed() {
+		s.fence = newFence(b.parent)
 	}
 	ctx := s.parent.Context
 	if in.Context != nil {
@@ -171,29 +171,29 @@ func (s *Step) runInGoroutine() {
 // the consumer takes does not count: if the grace ends while the consumer handles an event, it begins again. ending
 // reports that the grace has begun.
 func (s *Step) receive(ending bool) {
-	told := s.inv.Context.Done()
-	var patience *time.Timer
+	canceled := s.inv.Context.Done()
+	var timer *time.Timer
 	var expired <-chan time.Time
 	var until time.Time
 	for {
 		if ending && s.cfg.Grace > 0 && (expired == nil || time.Now().After(until)) {
-			if patience == nil {
-				patience = time.NewTimer(s.cfg.Grace)
-				defer patience.Stop()
+			if timer == nil {
+				timer = time.NewTimer(s.cfg.Grace)
+				defer timer.Stop()
 			} else {
-				patience.Reset(s.cfg.Grace)
+				timer.Reset(s.cfg.Grace)
 			}
-			expired, until = patience.C, time.Now().Add(s.cfg.Grace)
+			expired, until = timer.C, time.Now().Add(s.cfg.Grace)
 		}
 		select {
-		case say := <-s.goroutine.events:
-			s.goroutine.acks <- s.emit(say.event, say.err)
+		case pair := <-s.goroutine.events:
+			s.goroutine.acks <- s.emit(pair.event, pair.err)
 			ending = ending || s.current.result.ConsumerLeft
 		case err := <-s.goroutine.exited:
 			s.joinGoroutine(err)
 			return
-		case <-told:
-			told, ending = nil, true
+		case <-canceled:
+			canceled, ending = nil, true
 		case <-expired:
 			select {
 			case err := <-s.goroutine.exited:
@@ -251,12 +251,12 @@ func (s *Step) abandon() {
 	s.goroutine.wasAbandoned = true
 	close(s.goroutine.abandonedSignal)
 	err := context.Cause(s.parent.Context)
-	said := err
+	logged := err
 	switch {
 	case err != nil && len(s.goroutine.openSteps) > 0:
-		said = fmt.Errorf("%w; %s does not heed its context and was abandoned", err, s.goroutine.openSteps[len(s.goroutine.openSteps)-1].Address.Agent())
+		logged = fmt.Errorf("%w; %s does not heed its context and was abandoned", err, s.goroutine.openSteps[len(s.goroutine.openSteps)-1].Address.Agent())
 	case err == nil && s.pastDeadline():
-		err, said = s.goroutine.abandonErr, s.goroutine.abandonErr
+		err, logged = s.goroutine.abandonErr, s.goroutine.abandonErr
 	case err == nil: // the consumer has left
 		err = context.Canceled
 	}
@@ -266,7 +266,7 @@ func (s *Step) abandon() {
 		return ok && f.isInside(s.fence)
 	})
 	if s.current.stopped = true; !s.current.result.ConsumerLeft {
-		s.closeOpenSteps(said)
+		s.closeOpenSteps(logged)
 	}
 	s.current.result = StepResult{ConsumerLeft: s.current.result.ConsumerLeft, Err: err, Abandoned: true}
 }

@@ -225,7 +225,7 @@ func valueAt(s session.Session, at session.Address, key string) (any, error) {
 		}
 		return valueAt(s.Unwrap(), at, key)
 	case stepSession:
-		if v, hidden := s.loop.before(key); hidden {
+		if v, hidden := s.loop.valueBefore(key); hidden {
 			return v.get()
 		}
 		return valueAt(s.Session, at, key)

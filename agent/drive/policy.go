@@ -80,7 +80,7 @@ func (c *PolicyRun) Run(s *Step, yield func(*session.Event) bool) StepResult {
 			return StepResult{Err: err}
 		}
 	}
-	res := s.Run(c.stored(yield))
+	res := s.Run(c.storeAtOnce(yield))
 	if c.delay = p.DelayAfter; res.Err != nil && c.ctx.Err() == nil && c.policies.Skips(name, res.Err) {
 		res.Err = nil
 	}
@@ -90,9 +90,9 @@ func (c *PolicyRun) Run(s *Step, yield func(*session.Event) bool) StepResult {
 // End waits for the delay after the last step.
 func (c *PolicyRun) End() error { return sleep.For(c.ctx, c.delay) }
 
-// stored returns a yield that lets each new mark be stored at once, if there can be a delay before the next event.
-func (c *PolicyRun) stored(yield func(*session.Event) bool) func(*session.Event) bool {
-	if !c.policies.wait() {
+// storeAtOnce returns a yield that lets each new mark be stored at once, if there can be a delay before the next event.
+func (c *PolicyRun) storeAtOnce(yield func(*session.Event) bool) func(*session.Event) bool {
+	if !c.policies.hasDelay() {
 		return yield
 	}
 	return func(ev *session.Event) bool {
@@ -103,8 +103,8 @@ func (c *PolicyRun) stored(yield func(*session.Event) bool) func(*session.Event)
 	}
 }
 
-// wait reports whether one of the policies has a delay.
-func (p StepPolicies) wait() bool {
+// hasDelay reports whether one of the policies has a delay.
+func (p StepPolicies) hasDelay() bool {
 	for _, of := range p {
 		if of.DelayBefore > 0 || of.DelayAfter > 0 {
 			return true

@@ -212,10 +212,10 @@ func (r *Replay) diverge(err error) error {
 	return r.Err()
 }
 
-// beginRun consumes the next run of a step inside another run, and returns it, or nil. again is how many runs at that
+// beginRun consumes the next run of a step inside another run, and returns it, or nil. superseded is how many runs at that
 // address are superseded. skipped is the first event of the outer run that comes before the next run and was not
 // consumed, or nil.
-func (r *Replay) beginRun(of *stepRun, at session.Address) (next *stepRun, again int, skipped *session.Event) {
+func (r *Replay) beginRun(of *stepRun, at session.Address) (next *stepRun, superseded int, skipped *session.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	first := of.firstUnreplayed()

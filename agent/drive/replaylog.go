@@ -142,8 +142,8 @@ func (x *replayLog) newRun(parent *stepRun, at session.Address, attempt int) *st
 	} else {
 		c = new(entries)
 	}
-	here := int32(x.events.n)
-	*r = stepRun{log: x, parent: parent, address: at, attempt: attempt, from: here, to: here, entries: c}
+	next := int32(x.events.n)
+	*r = stepRun{log: x, parent: parent, address: at, attempt: attempt, from: next, to: next, entries: c}
 	return r
 }
 

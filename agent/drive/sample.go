@@ -16,22 +16,22 @@ import (
 // it has gone back to the version. The answers are independent: the agents of each answer see the log before the
 // first answer, the state and the loop of that time, and what their own step has added.
 type Question struct {
-	first session.Address
-	loop  Loop
-	were  map[string]earlier // by key that an answer has written: the value before
-	state map[string]any     // of the version, if it is compared with another version
-	other map[string]any     // of the other version; nil if the question compares nothing
+	first        session.Address
+	loop         Loop
+	valuesBefore map[string]earlierValue // by key that an answer has written: the value before
+	state        map[string]any          // of the version, if it is compared with another version
+	other        map[string]any          // of the other version; nil if the question compares nothing
 }
 
-// earlier is the value of a key at an earlier time.
-type earlier struct {
+// earlierValue is the value of a key at an earlier time.
+type earlierValue struct {
 	value any
 	known bool // the key had a value
 }
 
 // Question returns the question that the step at an address is the first to answer. It is for loops.
 func (l *Loop) Question(first session.Address) *Question {
-	q := &Question{first: first, loop: *l, were: make(map[string]earlier)}
+	q := &Question{first: first, loop: *l, valuesBefore: make(map[string]earlierValue)}
 	q.loop.Sample = nil
 	return q
 }
@@ -44,11 +44,11 @@ func (q *Question) Compare(state, other map[string]any) {
 
 // Sample returns the answer that the step at an address is about to give; more reports that another one is expected.
 func (q *Question) Sample(at session.Address, more bool) *Sample {
-	s := &Sample{First: q.first, At: at, More: more, pair: q.other != nil}
+	s := &Sample{First: q.first, At: at, More: more, compares: q.other != nil}
 	if at != q.first || q.other != nil {
 		s.loop = &q.loop
-		were := maps.Clone(q.were)
-		s.were.Store(&were)
+		were := maps.Clone(q.valuesBefore)
+		s.valuesBefore.Store(&were)
 	}
 	return s
 }
@@ -56,16 +56,16 @@ func (q *Question) Sample(at session.Address, more bool) *Sample {
 // Swapped does what Sample does for a question about two versions, and swaps them: the agents see the state of the
 // second version, and the first version as the best one.
 func (q *Question) Swapped(at session.Address, more bool) *Sample {
-	s, were := q.Sample(at, more), maps.Clone(q.were)
+	s, were := q.Sample(at, more), maps.Clone(q.valuesBefore)
 	for key := range q.state {
-		were[key] = earlier{}
+		were[key] = earlierValue{}
 	}
 	for key, v := range q.other {
-		were[key] = earlier{v, true}
+		were[key] = earlierValue{v, true}
 	}
 	l := q.loop
 	l.Best, s.loop = q.state, &l
-	s.were.Store(&were)
+	s.valuesBefore.Store(&were)
 	return s
 }
 
@@ -77,9 +77,9 @@ func (q *Question) Note(p Place, ev *session.Event) {
 	for _, delta := range [...]map[string]any{ev.Actions.StateDelta, temp} {
 		for key := range delta {
 			shared := strings.HasPrefix(key, session.KeyPrefixApp) || strings.HasPrefix(key, session.KeyPrefixUser)
-			if _, known := q.were[key]; !known && !shared {
+			if _, known := q.valuesBefore[key]; !known && !shared {
 				v, err := p.StateAt(ev.Address).Get(key)
-				q.were[key] = earlier{v, err == nil}
+				q.valuesBefore[key] = earlierValue{v, err == nil}
 			}
 		}
 	}
@@ -92,47 +92,47 @@ type Sample struct {
 	// More reports that another answer is expected after this one.
 	More bool
 
-	pair bool                               // it compares two versions
-	loop *Loop                              // as the step of the first answer saw it; nil for that step
-	were atomic.Pointer[map[string]earlier] // keys that other answers wrote and this one did not; nil for the first answer
+	compares     bool                                    // it compares two versions
+	loop         *Loop                                   // as the step of the first answer saw it; nil for that step
+	valuesBefore atomic.Pointer[map[string]earlierValue] // keys that other answers wrote and this one did not; nil for the first answer
 }
 
 // Wrote makes the keys that an event of the step writes visible to the agents of the step. It is for loops.
 func (s *Sample) Wrote(ev *session.Event) {
 	temp, _ := ev.CustomMetadata[MetadataTemp].(map[string]any)
-	s.shows(maps.Keys(ev.Actions.StateDelta))
-	s.shows(maps.Keys(temp))
+	s.show(maps.Keys(ev.Actions.StateDelta))
+	s.show(maps.Keys(temp))
 }
 
-// shows makes the present values of keys visible to the agents of the step.
-func (s *Sample) shows(keys iter.Seq[string]) {
+// show makes the present values of keys visible to the agents of the step.
+func (s *Sample) show(keys iter.Seq[string]) {
 	if !s.Later() {
 		return
 	}
 	for {
-		old := s.were.Load()
+		old := s.valuesBefore.Load()
 		were := maps.Clone(*old) // agents may read it now
 		for key := range keys {
 			delete(were, key)
 		}
-		if s.were.CompareAndSwap(old, &were) {
+		if s.valuesBefore.CompareAndSwap(old, &were) {
 			return
 		}
 	}
 }
 
-func (v earlier) get() (any, error) {
+func (v earlierValue) get() (any, error) {
 	if !v.known {
 		return nil, session.ErrStateKeyNotExist
 	}
 	return v.value, nil
 }
 
-// before returns the value that a key had before the answers of other steps wrote it; hidden reports that they did.
-func (l *Loop) before(key string) (v earlier, hidden bool) {
+// valueBefore returns the value that a key had before the answers of other steps wrote it; hidden reports that they did.
+func (l *Loop) valueBefore(key string) (v earlierValue, hidden bool) {
 	for ; l != nil && !hidden; l = l.Outer {
 		if l.Sample.Later() {
-			v, hidden = (*l.Sample.were.Load())[key]
+			v, hidden = (*l.Sample.valuesBefore.Load())[key]
 		}
 	}
 	return v, hidden
@@ -169,21 +169,21 @@ func (p Place) Events() session.Events {
 	evs := p.ctx.Session().Events()
 	for l := p.Loop(); l != nil; l = l.Outer {
 		if l.Sample.Later() {
-			evs = l.Sample.of(evs, p.ctx.InvocationID(), l.Address)
+			evs = l.Sample.eventsFor(evs, p.ctx.InvocationID(), l.Address)
 		}
 	}
 	return evs
 }
 
-// of returns the events that the agents of a later answer see: see [Place.Events].
-func (s *Sample) of(evs session.Events, run string, loop session.Address) session.Events {
+// eventsFor returns the events that the agents of a later answer see: see [Place.Events].
+func (s *Sample) eventsFor(evs session.Events, run string, loop session.Address) session.Events {
 	n, cut := evs.Len(), -1
 	for i := n - 1; i >= 0; i-- {
 		ev := evs.At(i)
 		switch {
-		case ev.InvocationID != run || !s.pair && cut >= 0 && ev.Address.Under(loop) && !ev.Address.Under(s.First):
+		case ev.InvocationID != run || !s.compares && cut >= 0 && ev.Address.Under(loop) && !ev.Address.Under(s.First):
 			i = 0
-		case ev.Address.Under(s.First) || s.pair && ev.Address.Under(loop): // events of parallel branches may be between
+		case ev.Address.Under(s.First) || s.compares && ev.Address.Under(loop): // events of parallel branches may be between
 			cut = i
 		}
 	}

@@ -37,7 +37,7 @@ func (s *Step) runMarked() {
 	s.current.result.Ended = time.Now()
 	fin := mark.StepFinished{Seconds: s.current.result.Ended.Sub(s.current.started).Seconds(), Canceled: s.parent.stepContext.Err() != nil}
 	if s.current.result.Err != nil {
-		note(&fin, s.current.result.Err)
+		encodeError(&fin, s.current.result.Err)
 	}
 	if used := s.meter.Used().Sub(before); used != (budget.Usage{}) {
 		fin.Usage, _ = json.Marshal(used) // cannot fail, because all fields are numbers

@@ -17,10 +17,10 @@ import (
 )
 
 // findRun looks up the run that is about to begin in the log of a resumed run.
-func (s *Step) findRun(around *stepRun) {
+func (s *Step) findRun(outer *stepRun) {
 	inv := s.inv
-	rec, again, skipped := inv.run.Replay.beginRun(around, inv.address)
-	if inv.attempt += again; rec != nil {
+	rec, superseded, skipped := inv.run.Replay.beginRun(outer, inv.address)
+	if inv.attempt += superseded; rec != nil {
 		inv.attempt = rec.attempt
 	}
 	inv.logged, s.current.unreplayed = rec, skipped
@@ -33,15 +33,15 @@ func (s *Step) failOutOfOrder() bool {
 		return false
 	}
 	next, now := s.current.unreplayed, "a run of "+string(s.inv.address)
-	if next != nil && s.isBeside(next.Address) {
+	if next != nil && s.isSibling(next.Address) {
 		now += ", so the order of the sub-agents has changed"
 	}
 	return s.failMissing(next, now)
 }
 
-// isBeside reports whether an address is that of another step of this step's parent, which still has the agent of
+// isSibling reports whether an address is that of another step of this step's parent, which still has the agent of
 // that step.
-func (s *Step) isBeside(at session.Address) bool {
+func (s *Step) isSibling(at session.Address) bool {
 	return at.Parent() == s.inv.address.Parent() && at.Agent() != s.inv.address.Agent() &&
 		slices.ContainsFunc(s.parent.agent.SubAgents(), func(sub agent.Agent) bool { return sub.Name() == at.Agent() })
 }
@@ -208,14 +208,14 @@ func describe(ev *session.Event) string {
 
 // compareReplayed compares an event that a step yields again with the logged one. It ignores fields that differ in
 // every run, such as times and sequence numbers. It returns nil if the events match.
-func compareReplayed(recorded, said *session.Event) *agent.DivergedError {
-	if sameMark(recorded, said) {
+func compareReplayed(recorded, repeated *session.Event) *agent.DivergedError {
+	if sameMark(recorded, repeated) {
 		return nil
 	}
-	if was, ok := recorded.CustomMetadata[metadataSourceHash].(string); ok && was == hashOf(said) {
+	if was, ok := recorded.CustomMetadata[metadataSourceHash].(string); ok && was == hashOf(repeated) {
 		return nil
 	}
-	a, b := stableJSON(recorded), stableJSON(said)
+	a, b := stableJSON(recorded), stableJSON(repeated)
 	if bytes.Equal(a, b) {
 		return nil
 	}
@@ -269,13 +269,13 @@ func stableJSON(ev *session.Event) []byte {
 			}
 		}
 	}
-	if said, ok := m["mark"].(map[string]any); ok {
-		if data, ok := said["data"].(map[string]any); ok {
+	if logged, ok := m["mark"].(map[string]any); ok {
+		if data, ok := logged["data"].(map[string]any); ok {
 			// A warning depends on limits, which another definition may raise; a trend, an error and a proof describe scores.
 			for _, key := range [...]string{"seconds", "elapsed", "events", "digest", "usage", "warning", "trend", "best_error", "proof"} {
 				delete(data, key)
 			}
-			if said["kind"] == string(mark.KindLoopStopped) {
+			if logged["kind"] == string(mark.KindLoopStopped) {
 				delete(data, "detail") // an earlier version may have worded it differently
 			}
 		}

@@ -55,7 +55,7 @@ type stepState struct {
 }
 
 func (s stepState) Get(key string) (any, error) {
-	if v, hidden := s.loop.before(key); hidden {
+	if v, hidden := s.loop.valueBefore(key); hidden {
 		return v.get()
 	}
 	return s.State.Get(key)
@@ -65,7 +65,7 @@ func (s stepState) Get(key string) (any, error) {
 func (s stepState) Set(key string, value any) error {
 	err := s.fence.write(func() error { return s.State.Set(key, value) })
 	for l := s.loop; l != nil && err == nil; l = l.Outer {
-		l.Sample.shows(slices.Values([]string{key}))
+		l.Sample.show(slices.Values([]string{key}))
 	}
 	return err
 }
@@ -97,7 +97,7 @@ func (s stepState) Map() map[string]any {
 		if !l.Sample.Later() {
 			continue
 		}
-		for key := range *l.Sample.were.Load() {
+		for key := range *l.Sample.valuesBefore.Load() {
 			if v, err := s.Get(key); err == nil {
 				m[key] = v
 			} else {

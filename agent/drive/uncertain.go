@@ -154,15 +154,15 @@ func (p Place) Reconcile(call agent.Doubt, find agent.Reconcile,
 	case find == nil:
 		return agent.Reconciliation{}, true
 	default:
-		said, err := callFind(p.ctx, call, find)
+		outcome, err := callFind(p.ctx, call, find)
 		if p.ctx.Err() != nil {
 			yield(nil, context.Cause(p.ctx))
 			return o, false
 		}
 		if err != nil {
-			said = agent.Unknown(err.Error())
+			outcome = agent.Unknown(err.Error())
 		}
-		data = loggedOutcome(said, call.Call)
+		data = loggedOutcome(outcome, call.Call)
 		m, err := mark.New(mark.KindReconciled, data)
 		if err != nil {
 			return o, yield(nil, err)

@@ -72,7 +72,7 @@ func New(cfg Config) (agent.Agent, error) {
 	if err := errors.Join(a.plan.Check(), cfg.check()); err != nil {
 		return nil, fmt.Errorf("loop agent %q: %w", name, err)
 	}
-	if a.legs, err = cfg.legs(a.plan); err != nil {
+	if a.legs, err = cfg.checkLegs(a.plan); err != nil {
 		return nil, fmt.Errorf("loop agent %q: %w", name, err)
 	}
 	a.plain = cfg.plain(a.plan)

@@ -43,7 +43,7 @@ func (r *run) runStep(d *loop.Decision) bool {
 	before := r.used()
 	res, how := r.runDecision(d, &o)
 	if r.current.work != nil {
-		defer r.endWork()
+		defer r.finishWork()
 	}
 	if res.ConsumerLeft {
 		return false

@@ -23,7 +23,7 @@ type candidates struct {
 	producers                         int            // the number of steps that have made something
 	hasOutput                         bool           // something was made outside parallel agents
 	current, last, best, conditionMet candidate      // last is of the last complete iteration that made something
-	ended, lastComplete               candidate      // of the last iteration, and of the last complete one, even if they made nothing
+	lastEnded, lastComplete           candidate      // of the last iteration, and of the last complete one, even if they made nothing
 	start                             candidate      // the state before the first iteration, if it has a score
 	atStop                            candidate      // the values of Config.HandBack before the finalizer ran
 	parallelOutput, judgeOutput       *session.Event // in this iteration: the outputs of a parallel agent and of a judging step
@@ -70,7 +70,7 @@ func (c *candidates) end(it *loop.IterationRecord, value any, kept map[string]an
 	now := c.ofIteration()
 	now.value, now.handBack = value, kept
 	c.current = now
-	if c.ended = now; it.Complete {
+	if c.lastEnded = now; it.Complete {
 		c.lastComplete = now
 	}
 	if it.Complete && now.isPresent() { // an iteration without output does not replace an earlier result
@@ -132,7 +132,7 @@ func (r *run) giveFinalizerValues(rec *loop.StopRecord) bool {
 // had at the end of an iteration; nil if there are none, or for an iteration that is not remembered.
 func (r *run) deltaToValues(iteration int) (delta map[string]any) {
 	c := &r.results.candidates
-	all := []candidate{c.ended, c.best, c.conditionMet, c.lastComplete, c.atStop}
+	all := []candidate{c.lastEnded, c.best, c.conditionMet, c.lastComplete, c.atStop}
 	i := slices.IndexFunc(all, func(c candidate) bool { return c.number == iteration && c.handBack != nil })
 	switch {
 	case iteration == 0 && c.start.handBack != nil:
@@ -155,33 +155,33 @@ func (r *run) deltaToValues(iteration int) (delta map[string]any) {
 // candidate if the step changed the state in earlier iterations and not in this one. Its earlier
 // output then stays the candidate, as it does if the step leaves without output.
 func (r *run) recordOutput(step int, res *drive.StepResult) {
-	words := res.Output
-	if words != nil {
+	output := res.Output
+	if output != nil {
 		r.results.lastOutput = res.LastOutput
 	}
 	if r.phase.finalizing {
-		if words != nil {
-			r.results.finalizer = words
+		if output != nil {
+			r.results.finalizer = output
 		}
 		return
 	}
 	s := &r.results.candidates.steps[step]
 	first := s.output == nil
-	if r.exits.accepted != nil && (words == nil || s.writesState && len(r.writes.ofStep) == 0) {
-		words = s.output
-	} else if words != nil {
-		s.output = words
+	if r.exits.accepted != nil && (output == nil || s.writesState && len(r.writes.ofStep) == 0) {
+		output = s.output
+	} else if output != nil {
+		s.output = output
 	}
 	s.writesState = s.writesState || len(r.writes.ofStep) > 0
 	switch {
-	case words == nil:
+	case output == nil:
 	case r.isJudge(step, first):
-		r.results.candidates.judgeOutput = words
+		r.results.candidates.judgeOutput = output
 	default:
-		if words.Branch == r.ctx.Branch() {
-			r.results.candidates.current.output, r.results.candidates.hasOutput = words, true
+		if output.Branch == r.ctx.Branch() {
+			r.results.candidates.current.output, r.results.candidates.hasOutput = output, true
 		} else {
-			r.results.candidates.parallelOutput = words
+			r.results.candidates.parallelOutput = output
 		}
 		if !s.produces {
 			s.produces = true
@@ -219,9 +219,9 @@ func (r *run) isOnlyExiter(step int) bool {
 	return slices.ContainsFunc(r.plan.Steps, func(s loop.Step) bool { return !s.Finalizer && !r.plan.MayExit(s.Name) })
 }
 
-// nothingBetter is the text of the result if no iteration was better than the state before the first one, and that state has
+// textNothingBetter is the text of the result if no iteration was better than the state before the first one, and that state has
 // no value for Config.Result.
-const nothingBetter = "No iteration was better than the start, which stays."
+const textNothingBetter = "No iteration was better than the start, which stays."
 
 // value returns the current value of Config.Result, or nil.
 func (r *run) value() any {
@@ -239,7 +239,7 @@ func (r *run) result(from loop.Result) (*session.Event, loop.Result) {
 		return r.results.finalizer, from
 	case from.Source == loop.FromBest && from.Iteration == 0:
 		ev := &session.Event{}
-		ev.Content = genai.NewContentFromText(cmp.Or(drive.TextOf(r.results.candidates.start.value), nothingBetter), genai.RoleModel)
+		ev.Content = genai.NewContentFromText(cmp.Or(drive.TextOf(r.results.candidates.start.value), textNothingBetter), genai.RoleModel)
 		return ev, from
 	}
 	now := r.results.candidates.ofIteration()

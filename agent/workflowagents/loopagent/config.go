@@ -92,10 +92,10 @@ func (c *Config) plain(p *loop.Plan) bool {
 func (c *Config) plan() *loop.Plan {
 	p := c.Rules
 	p.Name, p.MaxIterations = c.AgentConfig.Name, cmp.Or(c.MaxIterations, p.MaxIterations)
-	p.CanExit, p.Steps = c.mayExit(p.CanExit), nil
+	p.CanExit, p.Steps = c.exitNames(p.CanExit), nil
 	for _, sub := range c.AgentConfig.SubAgents {
 		s := loop.Step{Name: sub.Name()}
-		if i := c.ruleOf(s.Name); i >= 0 {
+		if i := c.ruleIndex(s.Name); i >= 0 {
 			s = c.Rules.Steps[i]
 		}
 		p.Steps = append(p.Steps, s)
@@ -104,13 +104,13 @@ func (c *Config) plan() *loop.Plan {
 	return &p
 }
 
-// ruleOf returns the index of a step in Rules.Steps, -1 if it has no rules of its own.
-func (c *Config) ruleOf(step string) int {
+// ruleIndex returns the index of a step in Rules.Steps, -1 if it has no rules of its own.
+func (c *Config) ruleIndex(step string) int {
 	return slices.IndexFunc(c.Rules.Steps, func(s loop.Step) bool { return s.Name == step })
 }
 
-// mayExit returns the names of the agents that may exit, with the agents inside a named step.
-func (c *Config) mayExit(given []string) []string {
+// exitNames returns the names of the agents that may exit, with the agents inside a named step.
+func (c *Config) exitNames(given []string) []string {
 	if given == nil {
 		return nil
 	}
@@ -143,7 +143,7 @@ func (c *Config) check() error {
 	}
 	errs = append(errs, c.checkSteps()...)
 	for _, n := range slices.Sorted(maps.Keys(c.Caches)) {
-		if c.place(n) < 0 {
+		if c.stepIndex(n) < 0 {
 			errs = append(errs, fmt.Errorf("the cache of %q belongs to none of the sub-agents; correct its name", n))
 		}
 		if c.Caches[n].Key == nil {
@@ -166,11 +166,11 @@ func (c *Config) check() error {
 func (c *Config) checkSteps() (errs []error) {
 	last := 0
 	for i, s := range c.Rules.Steps {
-		at := c.place(s.Name)
+		at := c.stepIndex(s.Name)
 		switch {
 		case at < 0:
 			errs = append(errs, fmt.Errorf("Rules.Steps names %q, which is not one of the sub-agents; correct its name", s.Name))
-		case c.ruleOf(s.Name) != i:
+		case c.ruleIndex(s.Name) != i:
 			errs = append(errs, fmt.Errorf("Rules.Steps names %q twice; give its rules once", s.Name))
 		case at < last:
 			errs = append(errs, fmt.Errorf("Rules.Steps has %q after %q, unlike the sub-agents; use their order, and Rules.Order for "+
@@ -182,7 +182,7 @@ func (c *Config) checkSteps() (errs []error) {
 	return errs
 }
 
-// place returns the place of a step among the sub-agents, -1 if it is none.
-func (c *Config) place(step string) int {
+// stepIndex returns the index of a step among the sub-agents, -1 if it is none.
+func (c *Config) stepIndex(step string) int {
 	return slices.IndexFunc(c.AgentConfig.SubAgents, func(a agent.Agent) bool { return a.Name() == step })
 }

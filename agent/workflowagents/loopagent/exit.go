@@ -196,16 +196,16 @@ var exitCalls = []string{"exit_loop(", "exit_loop (", "exitLoop("}
 
 // mentionsExitCall reports whether a model of this loop has written a call of exit_loop as text, instead of
 // calling the tool. It ignores the text of programs and people.
-func (r *run) mentionsExitCall(said *session.Event) bool {
-	if said == nil || !r.asksModels || strings.Contains(strings.TrimPrefix(string(said.Address), string(r.current.address)),
+func (r *run) mentionsExitCall(output *session.Event) bool {
+	if output == nil || !r.asksModels || strings.Contains(strings.TrimPrefix(string(output.Address), string(r.current.address)),
 		"[") { // the text comes from an inner loop
 		return false
 	}
-	text := said.Text()
+	text := output.Text()
 	if strings.IndexByte(text, '(') < 0 || // a fast check, which is nearly always true
 		!slices.ContainsFunc(exitCalls, func(call string) bool { return strings.Contains(text, call) }) {
 		return false
 	}
-	who := r.FindSubAgent(said.Author)
-	return who != nil && agent.TypeOf(who) == agent.TypeLLM
+	author := r.FindSubAgent(output.Author)
+	return author != nil && agent.TypeOf(author) == agent.TypeLLM
 }

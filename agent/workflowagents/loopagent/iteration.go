@@ -153,7 +153,7 @@ func (r *run) endIteration(it *loop.IterationRecord) bool {
 }
 
 // chooseBestFor sets the best iteration that the finalizer reads. It depends on the reason for which the loop has
-// stopped (LOOP 16), because an iteration with a better score may have missed the loop's target.
+// stopped, because an iteration with a better score may have missed the loop's target.
 func (r *run) chooseBestFor(reason loop.StopReason) {
 	t, l := &r.tally, r.loop
 	switch {
@@ -174,7 +174,7 @@ func (r *run) callBack(n int, call func(int, agent.Context) error) bool {
 	in, done := r.withLoopDeadline()
 	defer done()
 	ev := &session.Event{}
-	gone, err := r.callWithGrace(in, func(ctx agent.InvocationContext) error {
+	abandoned, err := r.callWithGrace(in, func(ctx agent.InvocationContext) error {
 		cb := agent.NewCallbackContext(ctx, &ev.Actions)
 		for i := range n {
 			if err := call(i, cb); err != nil || ctx.Err() != nil {
@@ -184,9 +184,9 @@ func (r *run) callBack(n int, call func(int, agent.Context) error) bool {
 		return nil
 	})
 	switch {
-	case gone && r.ctx.Err() == nil: // drop the callback's changes; the next step fails because no time is left
+	case abandoned && r.ctx.Err() == nil: // drop the callback's changes; the next step fails because no time is left
 		return true
-	case gone:
+	case abandoned:
 		r.fail(context.Cause(r.ctx))
 		return false
 	case err != nil && (in.Err() == nil || r.ctx.Err() != nil || isPanic(err)):
@@ -218,34 +218,34 @@ func (r *run) callBack(n int, call func(int, agent.Context) error) bool {
 }
 
 // callWithGrace calls f with the context in, and waits for it. When the context ends, f can no longer change anything.
-// If f does not return within the grace after that, callWithGrace abandons it and returns gone. A panic in f becomes an
+// If f does not return within the grace after that, callWithGrace abandons it and returns true. A panic in f becomes an
 // error.
-func (r *run) callWithGrace(in agent.InvocationContext, f func(agent.InvocationContext) error) (gone bool, err error) {
+func (r *run) callWithGrace(in agent.InvocationContext, f func(agent.InvocationContext) error) (abandoned bool, err error) {
 	if !r.mode.timed {
 		return false, callRecovering(in, f)
 	}
-	ctx, shut := drive.At(in).Fenced()
-	over := make(chan error, 1)
+	ctx, closeFence := drive.At(in).Fenced()
+	ended := make(chan error, 1)
 	go func() {
 		err := errors.New("it ended its goroutine by runtime.Goexit; it must return instead") // as t.Fatal does
-		defer func() { over <- err }()
+		defer func() { ended <- err }()
 		err = callRecovering(ctx, f)
 	}()
 	select {
-	case err := <-over:
+	case err := <-ended:
 		return false, err
 	case <-in.Done():
 		if r.ctx.Err() == nil {
-			shut(context.Cause(in))
+			closeFence(context.Cause(in))
 		}
 	}
 	t := time.NewTimer(r.mode.grace)
 	defer t.Stop()
 	select {
-	case err := <-over:
+	case err := <-ended:
 		return false, err
 	case <-t.C:
-		shut(context.Cause(in))
+		closeFence(context.Cause(in))
 		return true, nil
 	}
 }

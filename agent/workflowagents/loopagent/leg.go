@@ -14,9 +14,9 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// legs returns for each leg of the plan its settings and the agents that get them. It returns an error for each leg whose
+// checkLegs returns for each leg of the plan its settings and the agents that get them. It returns an error for each leg whose
 // settings no agent can use.
-func (c *Config) legs(p *loop.Plan) (legs []*drive.Leg, _ error) {
+func (c *Config) checkLegs(p *loop.Plan) (legs []*drive.Leg, _ error) {
 	var errs []error
 	for i := range p.OnPlateau {
 		l := &p.OnPlateau[i]
@@ -32,7 +32,7 @@ func (c *Config) legs(p *loop.Plan) (legs []*drive.Leg, _ error) {
 		}
 		for _, a := range asked {
 			leg.Agents = append(leg.Agents, a.Name())
-			if err := offers(a, l.Model); err != nil {
+			if err := checkModel(a, l.Model); err != nil {
 				errs = append(errs, fmt.Errorf("OnPlateau[%d]: %w", i, err))
 			}
 		}
@@ -49,7 +49,7 @@ func (c *Config) agentsOfLeg(p *loop.Plan, l *loop.Leg) (asked []agent.Agent, _ 
 			if name := sub.Name(); p.Steps[i].Finalizer || p.Score.GivenBy(name) {
 				continue
 			}
-			asked = appendAsking(asked, sub)
+			asked = appendModelAgents(asked, sub)
 		}
 		if len(asked) == 0 {
 			return nil, errors.New("no step asks a model, except those that give the score and the finalizer; leave it out")
@@ -70,26 +70,26 @@ func (c *Config) agentsOfLeg(p *loop.Plan, l *loop.Leg) (asked []agent.Agent, _ 
 			return nil, err
 		}
 		before := len(asked)
-		if asked = appendAsking(asked, agent.Find(subs[i], name)); len(asked) == before {
+		if asked = appendModelAgents(asked, agent.Find(subs[i], name)); len(asked) == before {
 			return nil, fmt.Errorf("the Steps name %q, which asks no model", name)
 		}
 	}
 	return asked, nil
 }
 
-// appendAsking appends the agents in a tree that ask a model.
-func appendAsking(list []agent.Agent, a agent.Agent) []agent.Agent {
+// appendModelAgents appends the agents in a tree that ask a model.
+func appendModelAgents(list []agent.Agent, a agent.Agent) []agent.Agent {
 	if _, ok := a.(drive.Settable); ok {
 		list = append(list, a)
 	}
 	for _, sub := range a.SubAgents() {
-		list = appendAsking(list, sub)
+		list = appendModelAgents(list, sub)
 	}
 	return list
 }
 
-// offers returns an error unless the agent can ask the model with the given name.
-func offers(a agent.Agent, name string) error {
+// checkModel returns an error unless the agent can ask the model with the given name.
+func checkModel(a agent.Agent, name string) error {
 	models := a.(drive.Settable).Models()
 	if name == "" || slices.Contains(models, name) {
 		return nil

@@ -106,7 +106,7 @@ func (a *Agent) GoesOn(stopped, plan *mark.Mark) error {
 }
 
 // continueWithPlan reports whether the loop follows another plan from here on than before. This happens when a stopped loop
-// continues (LOOP 31), and when a loop that was cut off has new limits. If the new limits end the loop at this point, it
+// continues, and when a loop that was cut off has new limits. If the new limits end the loop at this point, it
 // stops because of them.
 func (r *run) continueWithPlan() bool {
 	if !r.mode.resumed {

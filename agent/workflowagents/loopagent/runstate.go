@@ -60,7 +60,7 @@ type steps struct {
 
 // spending has the budgets of the loop.
 type spending struct {
-	slice     *slice        // nil if the loop does not run in a race
+	slice     *raceSlice    // nil if the loop does not run in a race
 	budget    *budget.Meter // the loop's own; nil if the loop reads no clock
 	finalizer *budget.Hold  // reserved for the finalizer
 }
@@ -179,8 +179,8 @@ func (r *run) now() time.Time {
 	return time.Now()
 }
 
-// endWork lets a pause take effect, because the outcome of the step is in the log.
-func (r *run) endWork() {
+// finishWork lets a pause take effect, because the outcome of the step is in the log.
+func (r *run) finishWork() {
 	r.current.work.Done()
 	r.current.work = nil
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// slice has the limits of a loop that runs in a race with other loops. They hold until it is known which loop is the best;
+// raceSlice has the limits of a loop that runs in a race with other loops. They hold until it is known which loop is the best;
 // see [drive.Slice].
-type slice struct {
+type raceSlice struct {
 	*drive.Slice
 	whole      *loop.Plan    // the plan of the loop without the slice
 	loopBudget *budget.Meter // the budget of the loop without the slice; nil if the loop reads no clock
@@ -27,20 +27,20 @@ func (r *run) applySlice() {
 	if s == nil {
 		return
 	}
-	r.spending.slice = &slice{Slice: s, whole: r.plan}
+	r.spending.slice = &raceSlice{Slice: s, whole: r.plan}
 	own := *r.plan
 	if s.Iterations > 0 && (own.MaxIterations == 0 || s.Iterations < own.MaxIterations) {
 		own.MaxIterations = s.Iterations
 	}
-	own.Budget = least(own.Budget, s.Budget)
+	own.Budget = lowerLimits(own.Budget, s.Budget)
 	r.plan = &own
 	if s.Over == nil {
 		r.loop.Plan = &own
 	}
 }
 
-// least returns a budget whose limits are the lower ones of b and of l, the limits of a slice.
-func least(b *loop.Budget, l budget.Limits) *loop.Budget {
+// lowerLimits returns a budget whose limits are the lower ones of b and of l, the limits of a slice.
+func lowerLimits(b *loop.Budget, l budget.Limits) *loop.Budget {
 	if l == (budget.Limits{}) {
 		return b
 	}

@@ -42,12 +42,12 @@ func (r *run) stop(rec *loop.StopRecord) {
 	r.observeStop(rec)
 	var panicked error
 	if r.cfg.OnStop != nil { // a panic in OnStop does not change the record or the result
-		var gone bool
-		told := rec
-		if gone, panicked = r.callWithGrace(r.ctx, func(ctx agent.InvocationContext) error {
-			r.cfg.OnStop(ctx, told)
+		var abandoned bool
+		given := rec
+		if abandoned, panicked = r.callWithGrace(r.ctx, func(ctx agent.InvocationContext) error {
+			r.cfg.OnStop(ctx, given)
 			return nil
-		}); gone {
+		}); abandoned {
 			rec = new(*rec) // a copy, because the abandoned OnStop may still change the other
 		}
 	}

@@ -20,7 +20,7 @@ type unloggedKeys struct {
 func (a *Agent) unloggedReads() *unloggedKeys {
 	b := &unloggedKeys{all: a.readsAll}
 	for _, k := range a.reads {
-		if isUnlogged(k) {
+		if isUnloggedKey(k) {
 			b.keys = append(b.keys, k)
 		}
 	}
@@ -30,8 +30,8 @@ func (a *Agent) unloggedReads() *unloggedKeys {
 	return b
 }
 
-// isUnlogged reports whether the value of a key cannot be restored from the log of a run.
-func isUnlogged(key string) bool { return !statekey.Own(key) && !statekey.OfIteration(key) }
+// isUnloggedKey reports whether the value of a key cannot be restored from the log of a run.
+func isUnloggedKey(key string) bool { return !statekey.Own(key) && !statekey.OfIteration(key) }
 
 // valuesIn returns the keys with their values in a state. The value of a key that is not in the state is nil.
 func (b *unloggedKeys) valuesIn(state map[string]any) map[string]any {
@@ -44,7 +44,7 @@ func (b *unloggedKeys) valuesIn(state map[string]any) map[string]any {
 	}
 	if b.all {
 		for k, v := range state {
-			if isUnlogged(k) {
+			if isUnloggedKey(k) {
 				kept[k] = v
 			}
 		}
@@ -60,7 +60,7 @@ func (b *unloggedKeys) restoredState(state, kept map[string]any) map[string]any 
 	}
 	state = maps.Clone(state) // a copy, because the map may be shared
 	if b.all {
-		maps.DeleteFunc(state, func(k string, _ any) bool { return isUnlogged(k) })
+		maps.DeleteFunc(state, func(k string, _ any) bool { return isUnloggedKey(k) })
 	}
 	for k, v := range kept {
 		if v == nil {
