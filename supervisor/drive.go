@@ -120,7 +120,7 @@ func (r *Run) waitForTurn() error {
 	case <-r.wake:
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		return r.pauseCause
+		return r.requests.pauseCause
 	}
 	return nil
 }
@@ -181,10 +181,10 @@ func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *beginning
 			end.stops.Add(ev)
 		}
 		opts := []runner.ResumeOption{runner.WithView(view)}
-		if r.more {
+		if r.takeover != nil && r.takeover.continues {
 			opts = append(opts, runner.Continue())
+			r.takeover.continues = false
 		}
-		r.more = false
 		defer view.Log().DropOutline()
 		events = tree.Resume(r.ctx, r.key.UserID, r.key.SessionID, r.run.ID, cfg, opts...)
 	}

@@ -179,12 +179,12 @@ func (r *Run) ensureMailbox(ctx context.Context) {
 // accept carries out a request. It returns false if the run is about to end.
 func (r *Run) accept(w *runRequest) bool {
 	r.mu.Lock()
-	if r.closing {
+	if r.requests.closing {
 		r.mu.Unlock()
 		return false
 	}
 	if w.Do == doAnswer && w.Answer != nil {
-		r.answers = append(r.answers, *w.Answer)
+		r.requests.answers = append(r.requests.answers, *w.Answer)
 	}
 	if w.Do == doTell && w.Hint != nil {
 		r.hints.Add(*w.Hint)
@@ -228,8 +228,8 @@ func (r *Run) takeOldRequests() error {
 // answer to a question that is not open.
 func (r *Run) answer() ([]mark.Question, error) {
 	r.mu.Lock()
-	answers := r.answers
-	r.answers = nil
+	answers := r.requests.answers
+	r.requests.answers = nil
 	r.mu.Unlock()
 	view, err := r.read(context.WithoutCancel(r.ctx))
 	if err != nil {

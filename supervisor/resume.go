@@ -19,6 +19,8 @@ type takeover struct {
 	mark.RunTaken
 
 	oldProgram json.RawMessage // the program that Program replaces
+	before     mark.Run        // the status of the run before it was taken up
+	continues  bool            // the next segment continues a run that has ended: see ResumeOptions.Continue
 }
 
 // ResumeOptions says how a run continues. The zero value changes nothing.
@@ -98,7 +100,7 @@ func (s *Supervisor) takeUp(ctx context.Context, id string, opts ResumeOptions) 
 	case opts.After > 0 && changedAfter(view, run, opts.After):
 		err = fmt.Errorf("%w: it is %s", ErrChanged, run.Status)
 	default:
-		r.run, r.before, r.more = *run, *run, opts.Continue
+		r.run = *run
 		r.editor = findEditor(view, run.ID)
 		if err = r.enqueue(view, &opts); err == nil {
 			err = r.recordTakeover(ctx, view, opts)
@@ -157,7 +159,9 @@ func stoppedByLimit(view *session.View, run *mark.Run) bool {
 
 // recordTakeover records in the log that the run runs again, and who asked for that or, if nobody did, which process took it up.
 func (r *Run) recordTakeover(ctx context.Context, view *session.View, opts ResumeOptions) error {
-	r.takeover = &takeover{RunTaken: mark.RunTaken{By: askerOr(ctx, r.owner), Program: opts.Program}}
+	r.takeover = &takeover{
+		RunTaken: mark.RunTaken{By: askerOr(ctx, r.owner), Program: opts.Program}, before: r.run, continues: opts.Continue,
+	}
 	if opts.Program != nil {
 		started, err := startedWith(view, r.run.ID)
 		if err != nil {

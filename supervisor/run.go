@@ -29,8 +29,6 @@ type Run struct {
 	done   chan struct{} // closed when this process no longer drives the run
 
 	takeover *takeover // how this process took up the run; nil for a new run
-	before   mark.Run  // the status of the run before it was taken up
-	more     bool      // the next segment continues a run that has ended: see ResumeOptions.Continue
 
 	view *session.View // the session as the driving goroutine has read it; nil if it must be read again
 
@@ -39,13 +37,18 @@ type Run struct {
 
 	crash error // the first panic in a callback of Config, such as OnEvent; nil if there was none
 
-	mu         sync.Mutex
-	run        mark.Run      // the status of the run according to the log
-	pause      *agent.Pause  // the pause of the last segment; nil before the first segment
-	pauseCause error         // the cause of a requested pause; nil if no pause was requested
-	answers    []mark.Answer // answers that are not in the log yet
-	closing    bool          // accept refuses further requests
-	outcome    Ending
+	mu       sync.Mutex
+	run      mark.Run // the status of the run according to the log
+	requests requests
+	outcome  Ending
+}
+
+// requests has the requests to a run that are not in its log yet.
+type requests struct {
+	pause      *agent.Pause // the pause of the last segment; nil before the first segment
+	pauseCause error        // the cause of a requested pause; nil if no pause was requested
+	answers    []mark.Answer
+	closing    bool // accept refuses further requests
 }
 
 // Ending is the result of driving a run until it ended, paused or lost its lease.
@@ -141,8 +144,8 @@ func (r *Run) HandOver(ctx context.Context) {
 // one, and cause otherwise.
 func (r *Run) cutOff(cause error) {
 	r.mu.Lock()
-	if r.pauseCause != nil {
-		cause = r.pauseCause
+	if r.requests.pauseCause != nil {
+		cause = r.requests.pauseCause
 	}
 	r.mu.Unlock()
 	r.cancel(cause)
@@ -153,16 +156,16 @@ func (r *Run) cutOff(cause error) {
 func (r *Run) askPause(cause *PausedError) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.pauseCause != nil {
-		if handsOver(r.pauseCause) || cause.Edit {
-			r.pauseCause = cause
+	if r.requests.pauseCause != nil {
+		if handsOver(r.requests.pauseCause) || cause.Edit {
+			r.requests.pauseCause = cause
 		}
 		return
 	}
-	r.pauseCause = cause
+	r.requests.pauseCause = cause
 	close(r.wake)
-	if r.pause != nil {
-		r.pause.Ask(cause)
+	if r.requests.pause != nil {
+		r.requests.pause.Ask(cause)
 	}
 }
 
@@ -176,11 +179,11 @@ func handsOver(cause error) bool {
 func (r *Run) newPause() *agent.Pause {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.pause = new(agent.Pause)
-	if r.pauseCause != nil {
-		r.pause.Ask(r.pauseCause)
+	r.requests.pause = new(agent.Pause)
+	if r.requests.pauseCause != nil {
+		r.requests.pause.Ask(r.requests.pauseCause)
 	}
-	return r.pause
+	return r.requests.pause
 }
 
 // read returns the run's session with its whole log, and keeps it in r.view.

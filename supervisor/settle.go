@@ -120,7 +120,7 @@ func (r *Run) requestedStop() error {
 	if cause := context.Cause(r.ctx); cause != nil {
 		return cause
 	}
-	return r.pauseCause
+	return r.requests.pauseCause
 }
 
 // close makes accept refuse further requests, and returns true. It returns false, and changes nothing, while there are
@@ -128,8 +128,8 @@ func (r *Run) requestedStop() error {
 func (r *Run) close() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.closing = len(r.answers) == 0
-	return r.closing
+	r.requests.closing = len(r.requests.answers) == 0
+	return r.requests.closing
 }
 
 // recordEnd records that the run has ended.
@@ -152,7 +152,10 @@ func (r *Run) recordEnd(end *segment) error {
 
 // cannotContinue reports whether a resumed run could not continue, so that its earlier status must be restored.
 func (r *Run) cannotContinue(end *segment) bool {
-	switch r.before.Status {
+	if r.takeover == nil {
+		return false
+	}
+	switch r.takeover.before.Status {
 	case mark.RunCompleted, mark.RunFailed:
 		_, stays := errors.AsType[*loop.StoppedError](end.err)
 		return stays || !end.hasEvents
@@ -166,6 +169,7 @@ func (r *Run) cannotContinue(end *segment) bool {
 // restore records again the status that the run had before it was taken up, paused or ended, with the reason that the
 // log gives for it.
 func (r *Run) restore() error {
+	before := r.takeover.before
 	if err := r.giveBack(); err != nil {
 		return err
 	}
@@ -174,7 +178,7 @@ func (r *Run) restore() error {
 		return err
 	}
 	var paused mark.RunPaused
-	ended := mark.RunEnded{Status: r.before.Status, Error: r.before.Error, By: r.owner}
+	ended := mark.RunEnded{Status: before.Status, Error: before.Error, By: r.owner}
 	for ev := range view.Log().OutlineByKind(mark.KindRunPaused, mark.KindRunEnded) {
 		if ev.InvocationID != r.run.ID {
 			continue
@@ -195,14 +199,14 @@ func (r *Run) restore() error {
 		return err
 	}
 	back := func(run *mark.Run) {
-		*run = r.before
+		*run = before
 		run.HandOver = false // a person must act before the run can continue
 	}
-	if !r.before.Status.Over() {
+	if !before.Status.Over() {
 		paused.Session = "" // only the first pause of a fork has this field
 		return r.appendMark(mark.KindRunPaused, paused, back)
 	}
-	ended.Status, ended.Seal = r.before.Status, ""
+	ended.Status, ended.Seal = before.Status, ""
 	return r.finish(ended, back)
 }
 
