@@ -228,8 +228,8 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 	if cfg.Observer == nil {
 		cfg.Observer = observe.Default()
 	}
-	ctx, over := drive.Pausable(ctx, &cfg)
-	defer over()
+	ctx, endPause := drive.Pausable(ctx, &cfg)
+	defer endPause()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	var failed error // the error of the run
@@ -259,47 +259,9 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 		defer ended() // also when the consumer panics
 	}
 	step := drive.NewStep(ictx, drive.StepConfig{Agent: run.agent, Tree: r.tree, Grace: r.grace})
-	var stored error // why an event could not be stored
-	var left bool    // the consumer has stopped ranging
-	show := func(ev *session.Event) bool {
-		left = left || !yield(ev, nil)
-		return !left
-	}
-	res := step.Run(func(ev *session.Event) bool {
-		switch {
-		case left:
-			return false
-		case stored != nil: // still try to log how the run ended
-			if ev.Mark != nil && run.replay.Err() == nil && !errors.Is(stored, session.ErrConflict) && !run.matchLogged(ev) {
-				_ = run.append(ev)
-			}
-			return false
-		}
-		if stored = run.replay.Err(); stored != nil {
-			return false
-		}
-		if run.matchLogged(ev) {
-			return true
-		}
-		if run.mayBatch(ev) {
-			run.addToBatch(ev)
-			return true
-		}
-		if stored = run.append(ev); stored != nil {
-			fail(stored)
-			return false
-		}
-		return run.yieldCommitted(show) && show(ev)
-	})
-	if !left && stored == nil && run.replay.Err() == nil {
-		if stored = run.flush(); stored == nil {
-			run.yieldCommitted(show)
-		}
-	}
-	if err := run.replay.Err(); err != nil {
-		stored = &ResumeError{run.id, err}
-	}
-	if failed = stored; failed == nil {
+	d := &delivery{run: run, yield: yield, fail: fail}
+	res := step.Run(d.add)
+	if failed = d.finish(); failed == nil {
 		failed = res.Err
 	}
 	if crash := ended(); failed == nil {
@@ -308,7 +270,7 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 	if crash := observed(); failed == nil && crash != nil {
 		failed = fmt.Errorf("observer of the end of run %q: %w", run.id, crash)
 	}
-	if !left && failed != nil {
+	if !d.consumerLeft && failed != nil {
 		yield(nil, failed)
 	}
 }
