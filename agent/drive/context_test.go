@@ -202,8 +202,9 @@ func TestLookup(t *testing.T) {
 		return &l
 	}
 	bounded := inLoop(drive.Loop{
-		Iteration: 2, Plan: &loop.Plan{MaxIterations: 3}, Score: new(6.5), BestScore: new(8.0), Started: time.Now().Add(-90 * time.Second),
-		Prev: map[string]any{"draft": "Twice"}, Best: map[string]any{"draft": "Thrice", "score": "a key"},
+		Iteration: 2, Plan: &loop.Plan{MaxIterations: 3}, Started: time.Now().Add(-90 * time.Second),
+		Results: drive.Results{Score: new(6.5), BestScore: new(8.0), Prev: map[string]any{"draft": "Twice"},
+			Best: map[string]any{"draft": "Thrice", "score": "a key"}},
 	})
 	first := inLoop(drive.Loop{Iteration: 1})
 	last := inLoop(drive.Loop{Iteration: 3, Plan: &loop.Plan{MaxIterations: 3}})
@@ -268,8 +269,8 @@ func TestBuiltInNames(t *testing.T) {
 	base := drive.Invocation{Session: view, UserContent: genai.NewContentFromText("Hello", genai.RoleUser),
 		RunConfig: &agent.RunConfig{Budget: &budget.Limits{Calls: 3}}}
 	l := &drive.Loop{
-		Name: "refine", Address: "refine", IterationAddress: "refine[1]", Iteration: 2, Plan: &loop.Plan{MaxIterations: 3}, Score: new(6.5), BestScore: new(8.0),
-		Started: time.Now(), Rejected: &drive.Rejected{Reason: "too short"},
+		Name: "refine", Address: "refine", IterationAddress: "refine[1]", Iteration: 2, Plan: &loop.Plan{MaxIterations: 3}, Started: time.Now(),
+		Results: drive.Results{Score: new(6.5), BestScore: new(8.0), Rejected: &drive.Rejected{Reason: "too short"}},
 	}
 	a := custom(t, "a", func(ctx agent.InvocationContext, _ yield) {
 		for _, name := range drive.BuiltIn {

@@ -35,21 +35,13 @@ type Loop struct {
 	Outer *Loop
 	// Started is when the loop began. It is zero if nothing in the loop reads it.
 	Started time.Time
-	// Score is the score of the previous iteration and BestScore the best so far; nil if there
-	// is none.
-	Score, BestScore *float64
-	// Prev is the state after the previous iteration, and Best the state after the best one.
-	// They are nil if there is no such iteration, or if the loop keeps no states.
-	Prev, Best map[string]any
-	// Rejected is the previous iteration if it was not accepted, or nil.
-	Rejected *Rejected
+	// Results has the results of earlier iterations.
+	Results
 	// Leg has the settings that the loop has changed since it last converged; nil before the first leg. See loop.Leg.
 	Leg *Leg
 	// Since is the first iteration of a leg that began from the loop's start. The agents of the loop see no earlier
 	// iteration. 0 means that they see all.
 	Since int
-	// History has the iterations before this one. It is nil unless a step reads it: see [Traits].
-	History *History
 	// Sample identifies the answer that the running step gives as a judge. It is nil if the step is no judge, or is a
 	// judge that is asked once.
 	Sample *Sample
@@ -65,6 +57,20 @@ type Loop struct {
 	// Cache has the values that loop agents inside this one keep from one run to the next, each agent under its own
 	// keys. Nested loops share it. It is nil if no loop needs it.
 	Cache *sync.Map
+}
+
+// Results has what the steps of a loop can know about the results of its earlier iterations.
+type Results struct {
+	// Score is the score of the previous iteration and BestScore the best so far; nil if there
+	// is none.
+	Score, BestScore *float64
+	// Prev is the state after the previous iteration, and Best the state after the best one.
+	// They are nil if there is no such iteration, or if the loop keeps no states.
+	Prev, Best map[string]any
+	// Rejected is the previous iteration if it was not accepted, or nil.
+	Rejected *Rejected
+	// History has the iterations before this one. It is nil unless a step reads it: see [Traits].
+	History *History
 }
 
 // MaxIterations returns the limit of the loop's iterations; 0 means no limit.
