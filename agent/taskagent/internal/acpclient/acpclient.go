@@ -77,7 +77,7 @@ type Config struct {
 	Hello time.Duration
 	// Heard is called at each output of the program; nil is allowed.
 	Heard func()
-	// Doing is called with the title of each tool call; nil is allowed.
+	// Doing is called with the title of each tool call and the message before it, which may be empty; nil is allowed.
 	Doing func(words string)
 	// Script gets the messages and tool calls; nil is allowed.
 	Script *codingcli.Transcript
@@ -126,6 +126,8 @@ type toolCall struct {
 	command string // the shell command, if the call runs one
 	paths   []string
 	outside bool // one of the paths leads out of the folder
+
+	announced bool // it is in the transcript
 }
 
 // New sends the first request to the program and returns the conversation.

@@ -246,7 +246,7 @@ func TestAgent(t *testing.T) {
 	}
 	var doing []string
 	got := ask(t, acpclient.Config{Prompt: "Mend it.", Doing: func(words string) { doing = append(doing, words) }}, a.run)
-	if diff := cmp.Diff([]string{"Write a.go", "Edit"}, doing); diff != "" {
+	if diff := cmp.Diff([]string{"I will look.", "Write a.go", "Edit"}, doing); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(codingcli.Report{

@@ -415,16 +415,11 @@ func (t *Talk) updated(params json.RawMessage) {
 			t.broken = is == "systemError"
 		}
 	case "tool_call", "tool_call_update":
-		t.next, t.tools = true, true
 		u.Update.tool.Content = u.Update.Content
-		begins := t.calls[u.Update.ID] == nil && u.Update.Is == "tool_call"
-		c := t.called(u.Update.tool)
-		if begins && c.title != "" && t.cfg.Doing != nil {
-			t.cfg.Doing(c.title)
+		if c := t.called(u.Update.tool); u.Update.Is == "tool_call" {
+			t.announces(c, u.Update.Input)
 		}
-		if begins {
-			t.cfg.Script.Calls(c.title, codingcli.InputText(u.Update.Input))
-		}
+		t.next, t.tools = true, true
 		if failed := u.Update.Status == acp.ToolCallStatusFailed; failed || u.Update.Status == acp.ToolCallStatusCompleted {
 			t.cfg.Script.Gets(codingcli.ContentText(u.Update.Content), failed)
 		}
@@ -437,6 +432,22 @@ func (t *Talk) updated(params json.RawMessage) {
 			}
 		}
 	}
+}
+
+// announces reports the message before a tool call, and the call, once: a program may ask for permission before it reports the call.
+func (t *Talk) announces(c *toolCall, input json.RawMessage) {
+	if c.announced {
+		return
+	}
+	c.announced = true
+	if t.cfg.Doing != nil {
+		if !t.next {
+			t.cfg.Doing(t.said.String())
+		}
+		t.cfg.Doing(c.title)
+	}
+	t.cfg.Script.Calls(c.title, codingcli.InputText(input))
+	t.next, t.tools = true, true
 }
 
 // says adds text to the last message, or begins a new one with it.
@@ -537,6 +548,7 @@ func (t *Talk) request(m message) {
 	chosen := ""
 	if p.Session == t.session && t.asked == acp.AgentMethodSessionPrompt && !t.canceled {
 		c := t.called(p.Tool)
+		t.announces(c, p.Tool.Input)
 		wanted := []acp.PermissionOptionKind{acp.PermissionOptionKindRejectOnce, acp.PermissionOptionKindRejectAlways}
 		allow := t.allows(c)
 		if allow {
