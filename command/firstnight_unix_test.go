@@ -47,13 +47,9 @@ func TestFirstNightOfARealCodingAgent(t *testing.T) {
 		sandbox     bool // the agent and the command run in one
 	}{
 		{program: "claude", sandbox: true, shell: run("Bash"), read: read("Read", "file_path"), write: standin.Write, denied: true},
-		{program: "codex", sandbox: true, flags: []string{"--cli", "codex"}, shell: standin.Shell, write: func(path, text string) standin.Answer {
-			return standin.Shell("cat >" + path + " <<'EOF'\n" + text + "EOF\n")
-		}},
+		{program: "codex", sandbox: true, flags: []string{"--cli", "codex"}, shell: standin.Shell, write: shellWrite},
 		{program: "claude", shell: run("Bash"), read: read("Read", "file_path"), write: standin.Write, denied: true},
-		{program: "codex", flags: []string{"--cli", "codex"}, shell: standin.Shell, write: func(path, text string) standin.Answer {
-			return standin.Shell("cat >" + path + " <<'EOF'\n" + text + "EOF\n")
-		}},
+		{program: "codex", flags: []string{"--cli", "codex"}, shell: standin.Shell, write: shellWrite},
 		{program: "gemini", flags: []string{"--acp", "gemini --acp -m gemini-2.5-flash", "--inherit", "GEMINI_API_KEY", "--inherit", "GOOGLE_GEMINI_BASE_URL",
 			"--inherit", "HTTP_PROXY", "--inherit", "HTTPS_PROXY", "--inherit", "NO_PROXY"},
 			shell: run("run_shell_command"), denied: true, write: fileTool("write_file", "file_path"),
@@ -168,9 +164,6 @@ func TestReviewOfARealCodingAgent(t *testing.T) {
 	bash := func(line string) standin.Answer {
 		return standin.Answer{Tool: "Bash", Input: map[string]any{"command": line, "description": "x"}}
 	}
-	heredoc := func(path, text string) standin.Answer {
-		return standin.Shell("cat >" + path + " <<'EOF'\n" + text + "EOF\n")
-	}
 	for _, tt := range []struct {
 		program string
 		shell   func(string) standin.Answer
@@ -178,7 +171,7 @@ func TestReviewOfARealCodingAgent(t *testing.T) {
 		sandbox bool
 	}{
 		{"claude", bash, standin.Write, false}, {"claude", bash, standin.Write, true},
-		{"codex", standin.Shell, heredoc, false}, {"codex", standin.Shell, heredoc, true},
+		{"codex", standin.Shell, shellWrite, false}, {"codex", standin.Shell, shellWrite, true},
 	} {
 		t.Run(tt.program+map[bool]string{true: " in a sandbox"}[tt.sandbox], func(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(bin, tt.program)); err != nil {
@@ -222,4 +215,67 @@ func TestReviewOfARealCodingAgent(t *testing.T) {
 			w.nobodyLeft()
 		})
 	}
+}
+
+// K7: a real coding agent works in a folder of --add-dir too, also in a sandbox, and in no folder beside it. The branch does not have its files.
+func TestFurtherFolderOfARealCodingAgent(t *testing.T) {
+	longtest.WithoutRace(t)
+	bin := os.Getenv("REFRAIN_CLIS")
+	if bin == "" {
+		t.Skip("REFRAIN_CLIS is not set: no real coding agent works in a further folder; see make clis")
+	}
+	for _, tt := range []struct {
+		program string
+		write   func(path, text string) standin.Answer
+		sandbox bool
+	}{
+		{"claude", standin.Write, false}, {"claude", standin.Write, true},
+		{"codex", shellWrite, false}, {"codex", shellWrite, true},
+	} {
+		t.Run(tt.program+map[bool]string{true: " in a sandbox"}[tt.sandbox], func(t *testing.T) {
+			if _, err := os.Stat(filepath.Join(bin, tt.program)); err != nil {
+				t.Skipf("%s is not installed; ./.ci/clis installs it", tt.program)
+			}
+			t.Parallel()
+			w := newMending(t, bin)
+			w.put(w.repo, map[string]string{".gitignore": ".refrain/\n", "a.txt": "a\n"})
+			w.git("init", "-q", "-b", "main")
+			w.git("add", "-A")
+			w.git("commit", "-qm", "first")
+			outside, err := os.MkdirTemp(".", "further") // Codex lets every command write below /tmp
+			if err == nil {
+				outside, err = filepath.Abs(outside)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer os.RemoveAll(outside)
+			further, beside := filepath.Join(outside, "further"), filepath.Join(outside, "beside")
+			w.put(further, nil)
+			w.put(beside, nil)
+			server := standin.New(tt.write(filepath.Join(beside, "no.txt"), "no\n"), tt.write(filepath.Join(further, "yes.txt"), "yes\n"),
+				tt.write("b.txt", "b\n"), standin.Say("I wrote them."))
+			defer server.Close()
+			w.serve(server.URL)
+			err = w.ends(tt.sandbox, "loop", "Write them.", "--cli", tt.program, "--until", "cat "+further+"/yes.txt b.txt", "--add-dir", further, "--branch", "refrain/both")
+			if err != nil {
+				t.Fatalf("%v, after %d calls of the model\n%s", err, len(server.Asked()), w.said)
+			}
+			if text, err := os.ReadFile(filepath.Join(further, "yes.txt")); err != nil || string(text) != "yes\n" {
+				t.Errorf("the further folder has %q, %v", text, err)
+			}
+			if _, err := os.Stat(filepath.Join(beside, "no.txt")); err == nil {
+				t.Error("the agent has written beside the folder")
+			}
+			if got := w.git("ls-tree", "-r", "--name-only", "refrain/both"); got != ".gitignore\na.txt\nb.txt\n" {
+				t.Errorf("the branch has %q", got)
+			}
+			w.nobodyLeft()
+		})
+	}
+}
+
+// shellWrite returns a command of Codex that writes a file.
+func shellWrite(path, text string) standin.Answer {
+	return standin.Shell("cat >" + path + " <<'EOF'\n" + text + "EOF\n")
 }

@@ -125,7 +125,7 @@ func (c *CLI) refused(r *codingcli.Report) string {
 	if more := len(r.Commands) - len(shown); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return text + "; name in allow what it may run, or with refrain loop in --allow"
+	return text + "; allow a command with allow in the definition, or with --allow 'COMMAND' of refrain loop"
 }
 
 // known returns v if is is true, and nil otherwise, for a value that the program has not reported.

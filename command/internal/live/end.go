@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -120,10 +121,20 @@ func (f *follower) finish(end supervisor.Ending) error {
 			return term.Failure(err)
 		}
 	}
-	res := result{answer: f.sees.Fold.Answer(), stop: f.sees.Fold.Stop(), findings: f.sees.Diagnosis.Findings(),
+	res := result{answer: f.sees.Fold.Answer(), stop: f.sees.Fold.Stop(), findings: f.sees.Diagnosis.Findings(), tasks: f.sees.Fold.Tasks(),
 		used: f.meter.Used(f.sees.Resources)}
 	res.used.Active = end.Run.ActiveAt(time.Now())
 	f.ended(end, &res)
+	if f.diary != nil && f.diary.file != nil {
+		dir, name := runstore.DiaryPlace(f.e, f.stock.Name(f.e), f.req.Session)
+		file := filepath.Join(dir, name)
+		if here, err := os.Getwd(); err == nil {
+			if rel, err := filepath.Rel(here, file); err == nil && filepath.IsLocal(rel) {
+				file = rel
+			}
+		}
+		res.next = append(res.next, "What happened, line by line: "+file+"; all that the agents said and did: refrain show "+f.req.Session+" --transcript")
+	}
 	f.diary.finished(f.req, res)
 	return res.show(f.out, f.req)
 }
@@ -193,6 +204,8 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 				" --retry --definition FILE")
 		case stands == mark.RunFailed && wasDenied(end.Err): // otherwise the tool is denied again
 			res.next = append(res.next, "Allow it all tools, and try the failed step again, with: refrain resume "+id+" --permissions all")
+		case stands == mark.RunFailed && res.tasks.Over():
+			res.next = append(res.next, "Try the failed tasks again: take the branch, replace [!] by [ ] in its plan, and start refrain loop with the plan")
 		case stands == mark.RunFailed:
 			res.next = append(res.next, "Try the failed step again with: refrain resume "+id+" --retry")
 		case !stands.Over() || stands == mark.RunCanceled:

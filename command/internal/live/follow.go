@@ -187,8 +187,16 @@ func (f *follower) show(ev *session.Event) error {
 		f.busy.add(ev)
 		lines = f.sees.Add(ev)
 	}
-	f.diary.event(ev, lines)
+	if all := f.diary.event(ev, lines); f.plain() {
+		lines = all
+	}
 	return f.out.event(ev, lines, &f.sees.Fold)
+}
+
+// plain reports whether the output has lines, as without a terminal.
+func (f *follower) plain() bool {
+	_, is := f.out.(*plain)
+	return is
 }
 
 // again rebuilds the view from the log up to an event, skipping superseded events.

@@ -41,6 +41,8 @@ type result struct {
 	stop   *loop.StopRecord
 	// used holds the resources that the run has used on this machine; nil if they were not measured.
 	used *progress.Resources
+	// tasks says how far the run is with the tasks of its plan; nil without a plan.
+	tasks *progress.Tasks
 	// findings are the findings about the loops of the run.
 	findings []prose.Finding
 	// status is the status of an unfinished run, and next holds the lines to print about it.
@@ -110,8 +112,6 @@ type plain struct {
 	running string      // running step, which the heartbeat names
 	since   time.Time   // start of the running step
 	beat    *time.Timer // nil without a heartbeat
-	waits   string      // running step of which a line said that its provider does not answer
-	waited  time.Time   // when it said so
 }
 
 // silence is the time without output after which the heartbeat writes a line.
@@ -186,19 +186,11 @@ func (p *plain) event(ev *session.Event, lines []string, f *progress.Fold) error
 	if running := runningText(at, iteration); running != p.running {
 		p.running, p.since = running, cmp.Or(ev.Timestamp, time.Now())
 	}
-	if doing, _ := ev.CustomMetadata[mark.MetadataDoing].(string); strings.HasPrefix(doing, mark.DoingWaits) &&
-		(p.waits != p.running || time.Since(p.waited) >= waitsEvery) {
-		p.waits, p.waited = p.running, time.Now()
-		p.write(ev.Timestamp, ev.Address.Agent()+" "+doing)
-	}
 	for _, l := range lines {
 		p.write(ev.Timestamp, l)
 	}
 	return nil
 }
-
-// waitsEvery is how often a line says that the provider of a coding agent does not answer.
-const waitsEvery = 10 * time.Second
 
 // runningText describes the running step; empty if no step is running.
 func runningText(at session.Address, iteration int) string {
@@ -210,7 +202,7 @@ func runningText(at session.Address, iteration int) string {
 
 // closing returns the lines about the end of a run: its summary, the findings, what to do next, and what was used.
 func closing(req Request, res result) []string {
-	lines := []string{summary(req, res)}
+	lines := append([]string{summary(req, res)}, res.tasks.Lines()...)
 	for _, f := range res.findings {
 		lines = append(lines, term.Note(f))
 	}
@@ -298,6 +290,9 @@ func (j *ndjson) finished(req Request, res result) error {
 	}
 	if res.used != nil {
 		m["resources"] = res.used
+	}
+	if res.tasks != nil {
+		m["tasks"] = res.tasks
 	}
 	if len(res.findings) > 0 {
 		m["findings"] = res.findings

@@ -142,6 +142,7 @@ type Ticked struct {
 	Progress Progress `json:"progress"`
 	Open     int      `json:"open"`
 	Total    int      `json:"total"`
+	Left     []string `json:"left,omitempty"`    // the titles of open tasks, at most mostTitles
 	Failed   []string `json:"failed,omitempty"`  // each task with its reason
 	Commit   string   `json:"commit,omitempty"`  // message of the commit; empty unless the task is done
 	Restore  string   `json:"restore,omitempty"` // files to go back to, because the task has failed
@@ -180,7 +181,9 @@ func (p *Plan) Tick(next Next, o Outcome) Ticked {
 	for _, t := range p.Tasks {
 		switch marks[t.Key] {
 		case Open:
-			out.Open++
+			if out.Open++; out.Open <= mostTitles {
+				out.Left = append(out.Left, clip(t.Title, mostTitle))
+			}
 		case Failed:
 			reason := g.Failed[t.Key]
 			if reason == "" {
@@ -211,7 +214,11 @@ func blockedBy(said string) string {
 const (
 	mostWords  = 4000
 	mostReason = 500
+	mostTitle  = 200
 )
+
+// mostTitles is how many open tasks the progress names.
+const mostTitles = 20
 
 func clip(text string, most int) string {
 	if len(text) <= most {

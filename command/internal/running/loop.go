@@ -65,6 +65,10 @@ func NewLoop(e *term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "loop [PROMPT] [-- ARGS]",
 		Short: "Ask a coding agent again and again until a command succeeds",
+		Annotations: map[string]string{ // flags of other programs
+			"agent": "--cli claude, --cli codex or --acp PROGRAM", "yolo": "--permissions all", "dangerously-skip-permissions": "--permissions all",
+			"worktree": "--branch NAME", "test": "--until COMMAND", "check": "--until COMMAND", "file": "-p FILE",
+		},
 		Long: `Ask a coding agent, such as Claude Code, again and again until the command of --until
 succeeds. Each time, the agent gets the prompt and the last output of the command. The
 agent works in the current folder; with --branch it works on a copy of the repository,
@@ -140,7 +144,7 @@ repeated output stopped the loop.`,
 				args = args[:n]
 			}
 			if len(args) > 1 {
-				return fmt.Errorf("%d arguments given; write the prompt as one: %s", len(args), cmd.UseLine())
+				return fmt.Errorf("%d arguments given; write the prompt in quotes, as one argument: refrain loop \"PROMPT\" --until COMMAND", len(args))
 			}
 			return nil
 		},
@@ -281,7 +285,9 @@ func (f *loopFlags) prompt(e *term.Env, args []string) (string, error) {
 	case f.file != "":
 		var data []byte
 		data, err = os.ReadFile(f.file)
-		text = string(data)
+		if text = string(data); errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("there is no file %s; write the prompt into it, or give the prompt as an argument", f.file)
+		}
 	case len(args) > 0:
 		text = args[0]
 	}
@@ -540,7 +546,7 @@ func (f *loopFlags) sameResults() (int, error) {
 // agent returns the program of the coding agent, and for --acp the program with its arguments.
 func (f *loopFlags) agent() (program string, acp []string, err error) {
 	if f.acp == "" {
-		return cmp.Or(f.cli, taskagent.CLIPrograms()[0]), nil, nil
+		return cmp.Or(f.cli, taskagent.CLIPrograms()[0]), nil, cmp.Or(knownCLI("cli", f.cli), knownCLI("review-cli", f.reviewCLI))
 	}
 	if f.cli != "" {
 		return "", nil, wrong("--cli and --acp: give one of them")
@@ -552,6 +558,23 @@ func (f *loopFlags) agent() (program string, acp []string, err error) {
 		return "", nil, wrong("--acp: %s does not speak the Agent Client Protocol; write --cli %[1]s", acp[0])
 	}
 	return acp[0], acp, nil
+}
+
+// speakers are the flags for known programs that speak the Agent Client Protocol.
+var speakers = map[string]string{"gemini": "--acp 'gemini --acp' --inherit GEMINI_API_KEY", "qwen": "--acp 'qwen --acp' --inherit OPENAI_API_KEY",
+	"opencode": "--acp 'opencode acp'"}
+
+// knownCLI returns an error that says what to write for a program that the flag does not take.
+func knownCLI(flag, program string) error {
+	known := taskagent.CLIPrograms()
+	switch {
+	case program == "" || slices.Contains(known, program):
+		return nil
+	case speakers[program] != "" && flag == "cli":
+		return wrong("--cli takes %s; for %s write %s", strings.Join(known, " or "), program, speakers[program])
+	}
+	return wrong("--%s %s: give %s; a program that speaks the Agent Client Protocol is given with --acp, and another name for one of these with --agent-command",
+		flag, program, strings.Join(known, " or "))
 }
 
 // checkLoop returns an error for flag values that a definition cannot have. The error omits line numbers, because the user has
@@ -620,8 +643,7 @@ func (f *loopFlags) watches(ctx context.Context, e *term.Env) (say func()) {
 		if more := len(changed) - 10; more > 0 {
 			text += fmt.Sprintf(" and %d more", more)
 		}
-		fmt.Fprintf(e.Stderr, "Changed in your own repository during the run, by you or by the agent, which should not write there: %s\n",
-			brief.Clean(text))
+		fmt.Fprintln(e.Stderr, "Changed in your own repository during the run, by you or by the agent, which should not write there: "+brief.Clean(text))
 	}
 }
 

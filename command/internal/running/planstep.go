@@ -190,6 +190,9 @@ func (f *loopFlags) tasks() (*codingloop.Plan, error) {
 		return nil, wrong("--plan: %s is not below the folder %s, so the branch cannot have it; move it", f.plan, root)
 	}
 	p, err := readPlan(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, wrong("--plan: there is no file %s; write tasks into it, such as \"- [ ] Add a flag for the port\", a line each", f.plan)
+	}
 	if err != nil {
 		return nil, wrong("--plan: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -17,13 +18,17 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/trust"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/files/runfiles"
+	"github.com/refrain-dev/refrain/internal/files/workspace"
+	"github.com/refrain-dev/refrain/internal/process/child"
+	"github.com/refrain-dev/refrain/internal/process/procgroup"
 	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/internal/values/brief"
+	"github.com/refrain-dev/refrain/internal/values/limited"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
 func NewTake(e *term.Env) *cobra.Command {
-	var store, branch string
+	var store, branch, check string
 	var split bool
 	cmd := &cobra.Command{
 		Use:   "take RUN",
@@ -37,10 +42,12 @@ checked out, and the run can still be resumed.
 a file in common belong together. Of a plan each task is a branch: it stands on the commit
 that the run began with, or on the branch of the last task with which it belongs together;
 the file of the plan is a branch of its own. Without a plan, commits that belong together are
-one branch. A branch that exists stays as it is, and the new one gets a number.`,
+one branch. A branch that exists stays as it is, and the new one gets a number. --check runs a
+command of the shell in a folder with the files of each branch, and says in which it fails.`,
 		Example: `  refrain take last
   refrain take r_1f0c3a2b --branch half-done
-  refrain take last --split`,
+  refrain take last --split
+  refrain take last --split --check 'go test ./...'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, id, err := runstore.OpenStock(cmd.Context(), e, store, args[0])
 			if err != nil {
@@ -48,7 +55,10 @@ one branch. A branch that exists stays as it is, and the new one gets a number.`
 			}
 			defer s.Close()
 			if split {
-				return term.Failure(takeParts(cmd.Context(), e, s, id, branch))
+				return term.Failure(takeParts(cmd.Context(), e, s, id, branch, check))
+			}
+			if check != "" {
+				return term.UsageError(errors.New("--check needs --split; leave out one of them, or add the other"))
 			}
 			line, err := take(cmd.Context(), e, s, id, branch, false)
 			if err != nil {
@@ -62,6 +72,7 @@ one branch. A branch that exists stays as it is, and the new one gets a number.`
 	cmd.Flags().StringVar(&branch, "branch", "", "`name` of the new branch (default: the name in the definition, or refrain/RUN; "+
 		"with a number if it exists)")
 	cmd.Flags().BoolVar(&split, "split", false, "make a branch for each task of a plan, or for each group of commits that change a file in common")
+	cmd.Flags().StringVar(&check, "check", "", "`command` to run in a folder with the files of each branch of --split, such as 'go test ./...'")
 	return cmd
 }
 
@@ -76,7 +87,8 @@ type workspaceRun struct {
 	run     *mark.Run
 	program *program.Program
 	def     *definition.Definition
-	files   any // the value of runfiles.Key
+	files   any    // the value of runfiles.Key
+	until   string // the command of --until; "" if it is unknown
 }
 
 // filesOf returns a run with its workspace.
@@ -96,6 +108,8 @@ func filesOf(ctx context.Context, s *runstore.Stock, id string) (*workspaceRun, 
 		return nil, errNoWorkspace
 	}
 	r.files, _ = view.State().Get(runfiles.Key)
+	until, _ := view.State().Get("until")
+	r.until, _ = until.(string)
 	return r, nil
 }
 
@@ -137,8 +151,8 @@ func take(ctx context.Context, e *term.Env, s *runstore.Stock, id, branch string
 	return brief.Clean(line), nil
 }
 
-// takeParts makes the branches of --split, and prints each.
-func takeParts(ctx context.Context, e *term.Env, s *runstore.Stock, id, name string) error {
+// takeParts makes the branches of --split, and prints each. check is the command of --check; it may be empty.
+func takeParts(ctx context.Context, e *term.Env, s *runstore.Stock, id, name, check string) error {
 	r, err := filesOf(ctx, s, id)
 	if err == nil {
 		err = r.program.Nearby()
@@ -148,11 +162,22 @@ func takeParts(ctx context.Context, e *term.Env, s *runstore.Stock, id, name str
 	}
 	file := planOf(r.def)
 	reason := whyUnverified(r.run)
-	parts, err := r.def.Workspace.Split(ctx, r.place(e), id, r.files, name, reason, file, file != "")
+	var tried, failed []string // what to print about each branch; the branches in which the command fails
+	how := workspace.Split{Name: name, Apart: file, Each: file != ""}
+	if check != "" {
+		how.Try = func(p workspace.Part, dir string, env []string) error {
+			why, err := fails(ctx, check, dir, env)
+			if tried = append(tried, "passes"); why != "" {
+				tried[len(tried)-1], failed = "fails: "+why, append(failed, p.Branch)
+			}
+			return err
+		}
+	}
+	parts, err := r.def.Workspace.Split(ctx, r.place(e), id, r.files, how, reason)
 	if errors.Is(err, runfiles.ErrUnchanged) {
 		return errNothingToTake
 	}
-	for _, p := range parts {
+	for i, p := range parts {
 		on := "the commit with which the run began"
 		if p.On != "" {
 			on = p.On + ", with whose stack it has a file in common"
@@ -160,6 +185,9 @@ func takeParts(ctx context.Context, e *term.Env, s *runstore.Stock, id, name str
 		line := fmt.Sprintf("Branch %s (%s) stands on %s. Files: %s", p.Branch, brief.Count(p.Commits, "commit"), on, someFiles(p.Files))
 		if p.Unsigned != "" {
 			line += "; not signed: " + p.Unsigned
+		}
+		if i < len(tried) {
+			line += "; the command " + tried[i]
 		}
 		fmt.Fprintln(e.Stdout, brief.Clean(line))
 	}
@@ -169,7 +197,40 @@ func takeParts(ctx context.Context, e *term.Env, s *runstore.Stock, id, name str
 	case reason != "":
 		fmt.Fprintln(e.Stderr, brief.Clean("Not verified, because "+reason))
 	}
+	switch {
+	case len(failed) > 0:
+		return fmt.Errorf("%s fails in %d of %d branches: %s; a branch may need one that it does not stand on, so merge them in order", check, len(failed),
+			len(parts), strings.Join(failed, ", "))
+	case check == "":
+		command := "COMMAND"
+		if r.until != "" && !strings.ContainsAny(r.until, "'\n") {
+			command = "'" + r.until + "'"
+		}
+		fmt.Fprintln(e.Stderr, e.Hint(brief.Clean("No command has run in these branches; try each with: refrain take "+id+" --split --check "+command)))
+	}
 	return nil
+}
+
+// fails runs a command line of the shell in a folder, and returns why it fails with the end of its output; "" if it succeeds.
+func fails(ctx context.Context, line, dir string, env []string) (why string, err error) {
+	cmd := exec.CommandContext(ctx, "sh", "-c", line)
+	cmd.Dir, cmd.Env = dir, append(child.Inheritance{}.Environ(), env...)
+	said := &limited.Tail{Most: 2000}
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = said, said, time.Second
+	procgroup.Lead(cmd)
+	err = cmd.Run()
+	if cmd.Process != nil {
+		_ = procgroup.Kill(cmd.Process)
+	}
+	_, exited := errors.AsType[*exec.ExitError](err)
+	switch {
+	case err == nil || errors.Is(err, exec.ErrWaitDelay):
+		return "", nil
+	case !exited || ctx.Err() != nil:
+		return "", cmp.Or(context.Cause(ctx), err)
+	}
+	text := child.Secrets(cmd.Env).StrikeWhole(said.String())
+	return fmt.Sprintf("%v: %s", err, brief.End(strings.Join(strings.Fields(text), " "), 200)), nil
 }
 
 // mostNamed is how many files of a branch are named.
@@ -218,10 +279,13 @@ func takeStopped(ctx context.Context, e *term.Env, s *runstore.Stock, id string,
 	line, err := take(ctx, e, s, id, "", true)
 	switch {
 	case errors.Is(err, errNothingToTake):
+		return
 	case err != nil:
-		fmt.Fprintf(e.Stderr, "The files of the run stay in the store, because the branch could not be made: %v; make it later with: refrain take %s --branch NAME\n",
+		line = fmt.Sprintf("The files of the run stay in the store, because the branch could not be made: %v; make it later with: refrain take %s --branch NAME",
 			err, id)
-	case line != "":
-		fmt.Fprintln(e.Stderr, line)
+	case line == "":
+		return
 	}
+	fmt.Fprintln(e.Stderr, line)
+	runstore.AddToDiary(e, s, id, brief.Clean(line))
 }

@@ -36,8 +36,21 @@ func FilesOf(ctx context.Context, id string, view *session.View) string {
 			return "Files: as they were when the run started"
 		}
 		where = "kept in the store"
+		if becomesBranch(view) {
+			where += "; make a branch of them with: refrain take " + id
+		}
 	}
 	return brief.Clean("Files: " + where + "; list them with: refrain show " + id + " --files")
+}
+
+// becomesBranch reports whether the definition of a run makes a branch of the result.
+func becomesBranch(view *session.View) bool {
+	p, err := program.Of(view)
+	if err != nil {
+		return false
+	}
+	def, err := p.Definition()
+	return err == nil && def.Workspace != nil && def.Workspace.Result.Branch != ""
 }
 
 // filesAtStart returns the hash of the files with which a run began.

@@ -324,6 +324,30 @@ func OpenDiary(e *term.Env, s *Stock, id string) (*os.File, error) {
 	return s.openBeside(DiaryPlace(e, s.spec, id))
 }
 
+// AddToDiary adds a line to the file of [OpenDiary]; it does nothing for a run without such a file, and if the file cannot be written.
+func AddToDiary(e *term.Env, s *Stock, id, line string) {
+	dir, name := DiaryPlace(e, s.spec, id)
+	root, err := os.OpenRoot(s.beside(dir))
+	if err != nil {
+		return
+	}
+	defer root.Close()
+	file, err := root.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return
+	}
+	_, _ = fmt.Fprintln(file, time.Now().Format(time.DateTime), line)
+	_ = file.Close()
+}
+
+// beside returns a folder beside the store.
+func (s *Stock) beside(dir string) string {
+	if filepath.IsAbs(dir) {
+		return dir
+	}
+	return filepath.Join(s.Dir, dir)
+}
+
 // DiaryPlace returns the folder and the name of the file of [OpenDiary].
 func DiaryPlace(e *term.Env, spec, id string) (dir, name string) {
 	return filepath.Join(filepath.Dir(ArtifactsDir(e, spec)), "runs"), strings.TrimSuffix(MessagesName(e, spec, id), ".txt") + ".log"
@@ -331,9 +355,7 @@ func DiaryPlace(e *term.Env, spec, id string) (dir, name string) {
 
 // openBeside opens a file to append to, in a folder beside the store.
 func (s *Stock) openBeside(dir, name string) (*os.File, error) {
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(s.Dir, dir)
-	}
+	dir = s.beside(dir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}

@@ -147,6 +147,9 @@ func (s *Shown) ending(e *term.Env, w io.Writer) {
 		}
 		_ = term.PrintTable(w, rows, term.Layout{}) // bufio keeps the error for Flush
 	}
+	if lines := s.Tree.Tasks.Lines(); lines != nil {
+		fmt.Fprintf(w, "\n%s\n", strings.Join(lines, "\n"))
+	}
 	if s.Error != "" {
 		fmt.Fprintf(w, "\nError: %s\n", brief.Clean(s.Error))
 	}

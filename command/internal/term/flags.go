@@ -41,7 +41,7 @@ func Args(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s given; write: %s%s", brief.Count(len(args), "argument"), cmd.UseLine(), hint)
 }
 
-// flagError adds to an error about a flag the name of a similar flag.
+// flagError adds to an error about a flag the name of a similar flag, or what the command's annotations say about the flag.
 func flagError(cmd *cobra.Command, err error) error {
 	name, isUnknown := strings.CutPrefix(err.Error(), "unknown flag: --")
 	if !isUnknown {
@@ -50,8 +50,16 @@ func flagError(cmd *cobra.Command, err error) error {
 	name, _, _ = strings.Cut(name, "=")
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if meant := cmd.Annotations[name]; meant != "" {
+		return fmt.Errorf("%w; write %s", err, meant)
+	}
 	if near := suggest.Nearest(name, names); near != "" {
 		return fmt.Errorf("%w (did you mean --%s?)", err, near)
+	}
+	for _, known := range names { // such as max for max-iterations, and budget-cost for budget
+		if strings.HasPrefix(name, known+"-") || strings.HasPrefix(known, name+"-") {
+			return fmt.Errorf("%w (did you mean --%s?)", err, known)
+		}
 	}
 	if cmd.Flags().Lookup("set") != nil {
 		return fmt.Errorf("%w; an input of the definition is given with --set %s=VALUE", err, name)

@@ -25,12 +25,12 @@ func (w *Config) Take(ctx context.Context, place Place, id string, value any, na
 	return line, err
 }
 
-// Split makes several branches of the files of a run that does not run now, whose names begin with name, as Take chooses it. apart and
-// each are those of a [workspace.Split].
-func (w *Config) Split(ctx context.Context, place Place, id string, value any, name, reason, apart string, each bool) (parts []workspace.Part, err error) {
+// Split makes several branches of the files of a run that does not run now, whose names begin with s.Name, as Take chooses it. It
+// sets the other fields of s that say what is split.
+func (w *Config) Split(ctx context.Context, place Place, id string, value any, s workspace.Split, reason string) (parts []workspace.Part, err error) {
 	err = w.whenChanged(ctx, place, id, value, func(t *workspace.Tree, was state) error {
-		parts, err = t.Split(ctx, workspace.Split{Tree: was.hash, Commits: was.commit, Name: w.nameOf(name, id), Message: messageOf(id, reason),
-			Each: each, Apart: apart})
+		s.Tree, s.Commits, s.Name, s.Message = was.hash, was.commit, w.nameOf(s.Name, id), messageOf(id, reason)
+		parts, err = t.Split(ctx, s)
 		return err
 	})
 	return parts, err

@@ -105,8 +105,20 @@ func (t *Tree) Deliver(ctx context.Context, r Delivery) (d Delivered, err error)
 	return d, nil
 }
 
-// author returns a git that commits as the user, or as refrain if the configuration names no user.
+// identity lists the variables of the environment that name the author and the committer of commits.
+var identity = []string{"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"}
+
+// author returns a git that commits as the user, or as refrain if neither the environment nor the configuration names one.
 func author(ctx context.Context, g *git) *git {
+	var given []string
+	for _, name := range identity {
+		if v := os.Getenv(name); v != "" {
+			given = append(given, name+"="+v)
+		}
+	}
+	if len(given) == len(identity) {
+		return g.with(given...)
+	}
 	for _, key := range []string{"user.name", "user.email"} {
 		if name, err := g.word(ctx, "config", "--get", key); err != nil || name == "" {
 			return g.with(nobody...)

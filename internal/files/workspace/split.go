@@ -22,6 +22,9 @@ type Split struct {
 	Message string // of a commit for the files that are in none of Commits
 	Each    bool   // make a branch for each commit, and not for each stack
 	Apart   string // a file of [Tree.Work] whose changes get a branch of their own, so that it joins no stacks; empty for none
+	// Try is called with each branch when all are made, as [Tree.Clean] calls use with the branch's files; nil is allowed. Its error is that of
+	// the split.
+	Try func(p Part, dir string, env []string) error
 }
 
 // Part is a branch of a split result.
@@ -46,7 +49,34 @@ func (t *Tree) Split(ctx context.Context, s Split) ([]Part, error) {
 	if err != nil {
 		return parts, fmt.Errorf("split the result into branches: %w", err)
 	}
-	return parts, nil
+	if s.Try != nil {
+		err = t.try(ctx, parts, s.Try)
+	}
+	return parts, err
+}
+
+// try calls use with the files of each branch, whose objects are in the user's repository.
+func (t *Tree) try(ctx context.Context, parts []Part, use func(p Part, dir string, env []string) error) error {
+	if t.prefix != "" {
+		return fmt.Errorf("the copy of the run has only the folder %s of the repository, so the command would miss its other files; try the branches yourself", t.prefix)
+	}
+	own := t.git
+	g, err := t.withOrigin(ctx, own)
+	if err != nil {
+		return err
+	}
+	t.git = g
+	defer func() { t.git = own }()
+	for _, p := range parts {
+		h, err := g.object(ctx, p.Commit+"^{tree}")
+		if err == nil {
+			err = t.Clean(ctx, Hash(h), nil, "", func(dir string, env []string) error { return use(p, dir, env) })
+		}
+		if err != nil {
+			return fmt.Errorf("try the branch %s: %w", p.Branch, err)
+		}
+	}
+	return nil
 }
 
 func (t *Tree) split(ctx context.Context, s Split) (parts []Part, err error) {

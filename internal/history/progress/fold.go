@@ -19,6 +19,7 @@ package progress
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/genai"
@@ -46,6 +47,8 @@ type Fold struct {
 	clock  clock
 	began  map[session.Address]time.Duration // the iteration that each loop is in, on the clock
 	warned string                            // what a step was warned of last
+	task   *Task                             // of the running iteration; nil without a plan
+	tasks  *Tasks
 
 	cut []cutOff
 
@@ -65,7 +68,7 @@ func (f *Fold) Add(ev *session.Event) []string {
 		f.hear(ev)
 	}
 	if ev.Mark == nil {
-		return append(f.warning(ev), exitLines(ev)...)
+		return slices.Concat(f.plan(ev), f.warning(ev), exitLines(ev))
 	}
 	switch ev.Mark.Kind {
 	case mark.KindStepStarted:
@@ -125,6 +128,24 @@ func (f *Fold) Stop() *loop.StopRecord { return f.stops.Last() }
 // Stops returns the stop records of the outermost loops, in the order in which they stopped, without the loops that have
 // lost a race.
 func (f *Fold) Stops() []*loop.StopRecord { return f.stops.All() }
+
+// Tasks returns how far the run is with the tasks of its plan; nil without a plan, and before something is known about a task.
+func (f *Fold) Tasks() *Tasks { return f.tasks }
+
+// plan takes what a step of a plan has chosen or decided.
+func (f *Fold) plan(ev *session.Event) (lines []string) {
+	if t := taskIn(ev); t != nil {
+		f.task = t
+		lines = []string{indent(ev) + fmt.Sprintf("Iteration %d works on %s", ev.Iteration, brief.Line(t.Text(), lineText))}
+	}
+	if f.task != nil {
+		f.task.decide(ev)
+	}
+	if t := tasksIn(ev); t != nil {
+		f.tasks = t
+	}
+	return lines
+}
 
 // Running returns the address of the innermost running step and the iteration of its nearest loop,
 // or 0 outside loops; the address is empty if no step is running.
@@ -196,6 +217,10 @@ func (f *Fold) iteration(ev *session.Event, now time.Duration) []string {
 			line += "  " + brief.Clock(d)
 		}
 		delete(f.began, ev.Address)
+	}
+	if f.task != nil {
+		line += "  " + brief.Line(f.task.Text(), lineText)
+		f.task = nil
 	}
 	lines := []string{line}
 	if it.Baseline != nil {

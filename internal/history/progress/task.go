@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -42,35 +43,106 @@ const (
 	tickedKey = "ticked"
 )
 
-// task takes the task that a step has chosen, and what another one has decided about it.
-func (l *Live) task(ev *session.Event, now time.Duration) {
-	next, _ := ev.Actions.StateDelta[taskKey].(map[string]any)
+// Tasks says how far a run is with the tasks of its plan.
+type Tasks struct {
+	Total  int      `json:"total"`
+	Open   int      `json:"open"`
+	Titles []string `json:"titles,omitempty"` // of the first open tasks
+	Failed []string `json:"failed,omitempty"` // each title with the reason
+}
+
+// tasksIn returns the tasks after an event that decides about one of them; nil for any other event.
+func tasksIn(ev *session.Event) *Tasks {
 	ticked, _ := ev.Actions.StateDelta[tickedKey].(map[string]any)
-	_, n := lastOf(ev.Address)
-	if ev.Mark != nil || ev.Partial || n == 0 || next == nil && ticked == nil {
-		return
+	t := &Tasks{Total: whole(ticked["total"]), Open: whole(ticked["open"]), Titles: texts(ticked["left"]), Failed: texts(ticked["failed"])}
+	if ev.Mark != nil || ev.Partial || t.Total < 1 || t.Open+len(t.Failed) > t.Total {
+		return nil
 	}
+	return t
+}
+
+// texts returns the texts of a list of a state.
+func texts(v any) (all []string) {
+	list, _ := v.([]any)
+	for _, x := range list {
+		if s, ok := x.(string); ok {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// mostTasks is how many tasks of a kind are named.
+const mostTasks = 20
+
+// Lines returns a line about all tasks, and one for each task that is not done.
+func (t *Tasks) Lines() []string {
+	if t == nil {
+		return nil
+	}
+	lines := []string{fmt.Sprintf("Tasks of the plan: %d of %d done", t.Total-t.Open-len(t.Failed), t.Total)}
+	name := func(kind string, titles []string, all int) {
+		titles = titles[:min(mostTasks, len(titles))]
+		for _, title := range titles {
+			lines = append(lines, "  "+kind+": "+brief.Line(title, lineText))
+		}
+		if more := all - len(titles); more > 0 {
+			lines = append(lines, fmt.Sprintf("  %s: %d more", kind, more))
+		}
+	}
+	name("open", t.Titles, t.Open)
+	name("failed", t.Failed, len(t.Failed))
+	return lines
+}
+
+// Over reports whether no task is open and some have failed.
+func (t *Tasks) Over() bool { return t != nil && t.Open == 0 && len(t.Failed) > 0 }
+
+// taskIn returns the task that a step has chosen; nil if the event chooses none.
+func taskIn(ev *session.Event) *Task {
+	next, _ := ev.Actions.StateDelta[taskKey].(map[string]any)
 	t := &Task{Number: whole(next["number"]), Total: whole(next["total"]), Status: TaskOpen}
 	t.Title, _ = next["title"].(string)
 	t.key, _ = next["key"].(string)
-	if next != nil && (t.Number < 1 || t.Number > t.Total || t.Title == "" || t.key == "") {
-		return // of another definition
+	if ev.Mark != nil || ev.Partial || t.Number < 1 || t.Number > t.Total || t.Title == "" || t.key == "" {
+		return nil // of another definition
 	}
-	it := l.step(ev.Address.Parent(), now).loop().pass(n, now)
-	if next != nil {
-		it.Task = t
-	}
-	if it.Task == nil || ticked == nil {
-		return
-	}
+	return t
+}
+
+// decide takes what a step has decided about the task.
+func (t *Task) decide(ev *session.Event) {
+	ticked, _ := ev.Actions.StateDelta[tickedKey].(map[string]any)
 	known, _ := ticked["progress"].(map[string]any)
 	done, _ := known["done"].([]any)
 	failed, _ := known["failed"].(map[string]any)
-	switch _, is := failed[it.Task.key]; {
-	case slices.Contains(done, any(it.Task.key)):
-		it.Task.Status = TaskDone
+	switch _, is := failed[t.key]; {
+	case slices.Contains(done, any(t.key)):
+		t.Status = TaskDone
 	case is:
-		it.Task.Status = TaskFailed
+		t.Status = TaskFailed
+	}
+}
+
+// task takes the task that a step has chosen, and what another one has decided about it.
+func (l *Live) task(ev *session.Event, now time.Duration) {
+	_, n := lastOf(ev.Address)
+	if ev.Mark != nil || ev.Partial || n == 0 {
+		return
+	}
+	next, ticked := taskIn(ev), ev.Actions.StateDelta[tickedKey]
+	if next == nil && ticked == nil {
+		return
+	}
+	it := l.step(ev.Address.Parent(), now).loop().pass(n, now)
+	if next != nil {
+		it.Task = next
+	}
+	if it.Task != nil {
+		it.Task.decide(ev)
+	}
+	if t := tasksIn(ev); t != nil {
+		l.tree.Tasks = t
 	}
 }
 

@@ -41,6 +41,8 @@ type Tree struct {
 	Forked time.Duration `json:"forked_ns,omitempty"`
 	// Paused says that no step runs until the run is resumed.
 	Paused bool `json:"paused,omitempty"`
+	// Tasks says how far the run is with the tasks of its plan; nil without a plan.
+	Tasks *Tasks `json:"tasks,omitempty"`
 }
 
 // Step is one agent's turn.

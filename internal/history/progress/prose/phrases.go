@@ -145,8 +145,8 @@ var (
 	neverWhenDo   = phrase{"Check that a step writes what the condition reads, or make it easier to meet",
 		"Confira se algum passo escreve o que a condição lê, ou torne-a mais fácil de cumprir"}
 	neverAsked   = phrase{"%s, and no step asked to leave", "%s, e nenhum passo pediu para sair"}
-	neverAskedDo = phrase{"Say in the instructions of the steps that may exit when to call exit_loop, or measure it with stop_when or a score",
-		"Diga nas instruções dos passos que podem sair quando chamar exit_loop, ou meça isso com stop_when ou uma nota"}
+	neverAskedDo = phrase{"Raise the limit if the work was getting further; else read what the step that may exit says, and tell a model in its instructions when to call exit_loop",
+		"Aumente o limite se o trabalho avançava; senão leia o que diz o passo que pode sair, e diga a um modelo nas instruções quando chamar exit_loop"}
 	doubtfulTitle = phrase{"The score may not be honest", "A nota pode não ser honesta"}
 	doubtfulHow   = phrase{"in iteration %s %s", "na iteração %s %s"}
 	doubtfulMore  = phrase{", and %s more", ", e mais %s"}
