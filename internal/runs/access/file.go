@@ -196,6 +196,12 @@ func (f *File) Remove(name string) error {
 
 // change replaces the file by a complete new one, which only its owner may read. Other processes that change it wait meanwhile.
 func (f *File) change(do func([]Entry) ([]Entry, error)) (err error) {
+	// Of the owner alone too: who can open the lock can keep others from a removal.
+	lock, err := os.OpenFile(f.path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	_ = lock.Close()
 	unlock, err := lockedfile.MutexAt(f.path + ".lock").Lock()
 	if err != nil {
 		return err

@@ -53,8 +53,10 @@ func TestTokens(t *testing.T) {
 	if err != nil || strings.Contains(string(text), token) {
 		t.Errorf("the file has the token: %s, %v", text, err)
 	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the file has the mode %v, %v", info.Mode(), err)
+	for _, name := range []string{path, path + ".lock"} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has the mode %v, %v", name, info.Mode(), err)
+		}
 	}
 	if err := f.Remove("ana"); err != nil {
 		t.Fatal(err)
