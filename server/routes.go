@@ -60,6 +60,10 @@ func (s *Server) v1() []wire.Route {
 		wire.At("POST", "/runs:backtest", access.Reader, s.backtest).Reading(),
 		wire.At("GET", "/runs:backtest", access.Reader, s.study),
 
+		wire.At("GET", "/schedules", access.Reader, s.listSchedules),
+		wire.At("POST", "/schedules/{id}:pause", access.Operator, s.pauseSchedule),
+		wire.At("POST", "/schedules/{id}:continue", access.Operator, s.continueSchedule),
+
 		wire.At("GET", "/server", access.Reader, s.about),
 		wire.At("GET", "/openapi.json", access.Reader, s.openAPI),
 	}
