@@ -96,7 +96,7 @@ func (r *run) addToBatch(ev *session.Event) {
 	if ev.Timestamp.IsZero() {
 		ev.Timestamp = time.Now()
 	}
-	r.view.ApplyPending(ev)
+	r.view.Pending().Apply(ev)
 	r.events = append(r.events, ev)
 }
 
@@ -125,7 +125,7 @@ func (r *run) flush() error {
 }
 
 func (r *run) commitBatch() {
-	r.view.CommitPending()
+	r.view.Pending().Commit()
 	r.events, r.hasEffect, r.committed = nil, false, append(r.committed, r.events...)
 }
 

@@ -191,7 +191,8 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg 
 	if err := run.append(resumed); err != nil {
 		return nil, nil, err
 	}
-	run.view = view.Rewind(past.lastSeqBefore, past.state)
+	run.rewound = view.Rewind(past.lastSeqBefore, past.state)
+	run.view = run.rewound.View
 	run.outsideSteps = append(run.outsideSteps, resumed)
 	for _, ev := range past.beforeFirstStep {
 		run.temp.restoreTemp(run.view, ev)
@@ -215,7 +216,7 @@ func (r *run) matchLogged(ev *session.Event) bool {
 		return false
 	}
 	r.replayOutsideSteps(ev.Seq)
-	r.view.Replay(ev)
+	r.rewound.Replay(ev)
 	r.temp.restoreTemp(r.view, ev)
 	return true
 }
@@ -223,7 +224,7 @@ func (r *run) matchLogged(ev *session.Event) bool {
 // replayOutsideSteps replays the events outside of steps that come before a sequence number.
 func (r *run) replayOutsideSteps(seq int64) {
 	for len(r.outsideSteps) > 0 && r.outsideSteps[0].Seq < seq {
-		r.view.Replay(r.view.Log().Full(r.outsideSteps[0]))
+		r.rewound.Replay(r.view.Log().Full(r.outsideSteps[0]))
 		r.outsideSteps = r.outsideSteps[1:]
 	}
 }

@@ -243,7 +243,7 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 		ctx, observed = in, sync.OnceValue(func() error { return drive.ObservedEnd(end, failed) })
 		defer observed() // also when the consumer panics
 	}
-	defer run.view.ShareEvents()()
+	defer run.view.Pending().Share()()
 	if cfg.LogLimit > 0 && run.logged == nil {
 		if run.logged = new(atomic.Int64); run.first != nil {
 			run.logged.Store(int64(run.first.Weight()))
@@ -310,6 +310,7 @@ type run struct {
 	release       func()         // releases the session
 
 	replay       *drive.Replay    // of a run that is resumed; else nil
+	rewound      session.Rewound  // view, of a run that is resumed
 	outsideSteps []*session.Event // events outside of steps that are still to be replayed
 }
 

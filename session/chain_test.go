@@ -78,7 +78,7 @@ func TestChainOfARun(t *testing.T) {
 	if got := chainOf(t, later, "e-1"); got != want {
 		t.Errorf("read later: %s, want %s", got, want)
 	}
-	back := later.Rewind(before, nil)
+	back := later.Rewind(before, nil).View
 	clear(loaded)
 	for range 100 {
 		ev := chained(back, "e-1", "new")
@@ -123,13 +123,13 @@ func TestChainWithoutEventsThatWereNotStored(t *testing.T) {
 	v := session.NewView(session.ViewConfig{})
 	v.Apply(chained(v, "e-1", "one"))
 	want := chainOf(t, v, "e-1")
-	back := v.Rewind(1, nil)
-	back.ApplyPending(chained(back, "e-1", "never stored"))
+	back := v.Rewind(1, nil).View
+	back.Pending().Apply(chained(back, "e-1", "never stored"))
 	if got := chainOf(t, v, "e-1"); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	again := v.Rewind(1, nil)
-	again.ApplyPending(chained(again, "e-1", "never stored either"))
+	again := v.Rewind(1, nil).View
+	again.Pending().Apply(chained(again, "e-1", "never stored either"))
 	v.Rewind(1, nil).Apply(chained(v, "e-1", "another one in its place"))
 	v.Apply(chained(v, "e-1", "another one in its place"))
 	if got, want := chainOf(t, v, "e-1"), folded(t, slices.Collect(v.Log().All())); got != want {

@@ -82,11 +82,14 @@ type keyWrite struct {
 	value any
 }
 
+// Rewound is a view of a session as it was at an earlier time, and the replay of the later events in it. It is for runners.
+type Rewound struct{ *View }
+
 // Rewind returns a second view of the session, as it was after the event with the sequence number to. The
 // caller passes the state of that time and must not use the map again; app: and user: keys, which other
 // sessions share, keep their present values. Later events stay in the view's log, and appending continues
-// after them; [View.Replay] shows them again. temp: keys are lost.
-func (v *View) Rewind(to int64, state map[string]any) *View {
+// after them; [Rewound.Replay] shows them again. temp: keys are lost.
+func (v *View) Rewind(to int64, state map[string]any) Rewound {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if state == nil {
@@ -106,19 +109,16 @@ func (v *View) Rewind(to int64, state map[string]any) *View {
 		back.rewind.visible = -1
 	}
 	back.seq.Store(v.seq.Load())
-	return back
+	return Rewound{back}
 }
 
-// Replay applies an event of a rewound view's log again. Events of parallel branches may come in another
-// order than before. If several events wrote a key, the one with the highest Seq counts. Replay does nothing in a
-// view that was not rewound.
-func (v *View) Replay(ev *Event) {
+// Replay applies an event of the view's log again. Events of parallel branches may come in another
+// order than before. If several events wrote a key, the one with the highest Seq counts.
+func (r Rewound) Replay(ev *Event) {
+	v := r.View
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	p := v.rewind
-	if p == nil {
-		return
-	}
 	if p.visible != 0 && ev.Seq > p.visible {
 		p.visible = ev.Seq
 	}

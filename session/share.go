@@ -18,10 +18,10 @@ const (
 // windowCount is how many views share windowsWeight.
 var windowCount atomic.Int64
 
-// ShareEvents makes the view of an active run share the memory for events with the views of all other runs, until
+// Share makes the view of an active run share the memory for events with the views of all other runs, until
 // end is called. The more views there are, the sooner each one drops events, which it then reads from its
-// store. A runner calls it.
-func (v *View) ShareEvents() (end func()) {
+// store.
+func (Pending) Share() (end func()) {
 	windowCount.Add(1)
 	return func() { windowCount.Add(-1) }
 }
@@ -31,20 +31,26 @@ func windowShare() int {
 	return max(minWindow, windowsWeight/max(1, int(windowCount.Load())))
 }
 
-// ApplyPending applies an event, as Apply does, before the store has it. The view keeps the event in memory until
-// the caller calls CommitPending.
-func (v *View) ApplyPending(ev *Event) {
-	v.mu.Lock()
-	v.log.pendingFrom = cmp.Or(v.log.pendingFrom, ev.Seq)
-	v.mu.Unlock()
-	v.Apply(ev)
+// Pending holds the events of an active run that the run's view shows and its store does not have yet. It is for runners.
+type Pending struct{ view *View }
+
+// Pending returns the events of the view that its store does not have yet.
+func (v *View) Pending() Pending { return Pending{v} }
+
+// Apply applies an event, as [View.Apply] does, before the store has it. The view keeps the event in memory until
+// the caller calls Commit.
+func (p Pending) Apply(ev *Event) {
+	p.view.mu.Lock()
+	p.view.log.pendingFrom = cmp.Or(p.view.log.pendingFrom, ev.Seq)
+	p.view.mu.Unlock()
+	p.view.Apply(ev)
 }
 
-// CommitPending tells the view that the store now has the events passed to ApplyPending.
-func (v *View) CommitPending() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.log.pendingFrom = 0
+// Commit tells the view that the store now has the events passed to Apply.
+func (p Pending) Commit() {
+	p.view.mu.Lock()
+	defer p.view.mu.Unlock()
+	p.view.log.pendingFrom = 0
 }
 
 // addWeight adds the weight of the log's last event. If the log has become too heavy, it drops the oldest events from

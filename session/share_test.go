@@ -16,7 +16,7 @@ import (
 func sharedWindows(t *testing.T, n int) {
 	v := session.NewView(session.ViewConfig{})
 	for range n {
-		t.Cleanup(v.ShareEvents())
+		t.Cleanup(v.Pending().Share())
 	}
 }
 
@@ -75,11 +75,11 @@ func TestViewKeepsWhatIsNotStored(t *testing.T) {
 			stored = v.LastSeq()
 		}
 		for range 100 {
-			v.ApplyPending(longEvent(v.LastSeq()+1, 1000))
+			v.Pending().Apply(longEvent(v.LastSeq()+1, 1000))
 		}
 		look()
 		stored = v.LastSeq()
-		v.CommitPending()
+		v.Pending().Commit()
 		look()
 	}
 }

@@ -55,7 +55,7 @@ type ViewConfig struct {
 	Events []*Event
 	// Older is the number of further events before them. Load reads events by their
 	// Seq, from first to last, when a caller asks for them. A view with a Load holds
-	// 8 MiB of events in memory, or less where many share it (see [View.ShareEvents]), and
+	// 8 MiB of events in memory, or less where many share it (see [Pending.Share]), and
 	// reads the others again.
 	Older int
 	Load  func(first, last int64) ([]*Event, error)

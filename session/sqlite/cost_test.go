@@ -135,7 +135,7 @@ func TestViewLetsGoOfWhatIsStored(t *testing.T) {
 	const n, size = 200, 20_000
 	svc := open(t, filepath.Join(t.TempDir(), "refrain.db"), sqlite.Config{})
 	for range 5000 { // views share their memory
-		t.Cleanup(new(session.View).ShareEvents())
+		t.Cleanup(new(session.View).Pending().Share())
 	}
 	sessions := 0
 	made := func() any {
