@@ -4,7 +4,7 @@
 
 .PHONY: help
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## compile everything
@@ -46,6 +46,10 @@ suites: ## hold schema, examples, OpenAPI, metrics, expressions and both sides o
 .PHONY: soak
 soak: ## start, kill, pause, fork and move runs at random; SOAK=15m for longer
 	./.ci/soak
+
+.PHONY: release-snapshot
+release-snapshot: ## build binaries, packages and SBOMs of all platforms into dist/, and publish nothing
+	./.ci/release
 
 .PHONY: bench
 bench: ## run the benchmarks, which are a module of their own

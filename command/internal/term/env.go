@@ -63,7 +63,7 @@ func (s *Services) Lasts() bool {
 	return s.Sessions != nil && reflect.TypeOf(s.Sessions) != reflect.TypeOf(session.InMemoryService())
 }
 
-// Version returns the version of the module, the commit from which it was built if known, and the version of Go.
+// Version returns the version of the module, the commit from which it was built and the commit's day if known, and the version of Go.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -72,12 +72,17 @@ func Version() string {
 	return VersionOf(info)
 }
 
-// VersionOf returns the [Version] of a program. The version of a commit without a tag has the commit in it.
+// VersionOf returns the [Version] of a program. The version of a commit without a tag has the commit and the day in it.
 func VersionOf(info *debug.BuildInfo) string {
 	words := []string{"refrain", info.Main.Version}
+	vcs := map[string]string{}
 	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 && !strings.Contains(info.Main.Version, s.Value[:12]) {
-			words = append(words, s.Value[:12])
+		vcs[s.Key] = s.Value
+	}
+	if commit := vcs["vcs.revision"]; len(commit) >= 12 && !strings.Contains(info.Main.Version, commit[:12]) {
+		words = append(words, commit[:12])
+		if day, _, ok := strings.Cut(vcs["vcs.time"], "T"); ok {
+			words = append(words, day)
 		}
 	}
 	return strings.Join(append(words, info.GoVersion), " ")
