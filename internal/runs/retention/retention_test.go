@@ -182,6 +182,7 @@ func TestForkWhileItsBaseIsRemoved(t *testing.T) {
 		return err == nil
 	}
 	forked, removed := 0, 0
+	moment := time.Duration(0) // how much later than the removal the fork begins; the one that comes first is later the next time
 	for i := range longtest.N(40, 400) {
 		id := fmt.Sprintf("r_%d", i)
 		req := &operations.StartRequest{StartArgs: operations.StartArgs{Definition: "quick"}, ID: id, New: true}
@@ -191,7 +192,6 @@ func TestForkWhileItsBaseIsRemoved(t *testing.T) {
 		if _, err := c.Supervisor.Wait(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
-		moment := time.Duration(i%20-14) * 300 * time.Microsecond // how much later than the removal the fork begins
 		var work sync.WaitGroup
 		for _, runs := range []*operations.Runs{a, b} {
 			cleans := cleaner(runs.Service, retention.Rules{Rule: retention.Rule{Keep: day}}, 2)
@@ -211,12 +211,14 @@ func TestForkWhileItsBaseIsRemoved(t *testing.T) {
 			t.Fatalf("run %s was forked: the base is there: %v, the fork: %v", id, there(id), there(fork))
 		case err == nil:
 			forked++
+			moment += time.Duration(i%4+1) * time.Millisecond
 		case !errors.Is(err, supervisor.ErrNotFound):
 			t.Fatal(err)
 		case there(id):
 			t.Fatalf("run %s is there, and was not forked: %v", id, err)
 		default:
 			removed++
+			moment -= time.Duration(i%3+1) * time.Millisecond
 		}
 	}
 	infos, err := c.Supervisor.List(t.Context())

@@ -117,6 +117,9 @@ export const api = {
 
   removeDefinition: (name, etag, signal) => json('DELETE', definition(name), { headers: { 'If-Match': etag }, signal }),
   definitions: () => json('GET', '/definitions'),
+  schedules: () => json('GET', '/schedules'),
+  // verb is pause or continue.
+  actOnSchedule: (name, verb) => json('POST', '/schedules/' + encodeURIComponent(name) + ':' + verb, { body: {} }),
   definition: name => json('GET', definition(name)),
   async save(name, text, etag, signal) {
     const headers = etag ? { 'If-Match': etag } : { 'If-None-Match': '*' }

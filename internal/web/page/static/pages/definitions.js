@@ -5,6 +5,7 @@ import { lock, writes } from '../server.js'
 import { Icon } from '../parts/icon.js'
 import { New, drafts } from '../parts/new.js'
 import { Manage } from '../parts/definition-row.js'
+import { Schedules } from '../parts/schedules.js'
 
 // Definitions are the files in the server's folder.
 export function Definitions() {
@@ -30,6 +31,7 @@ export function Definitions() {
         <td>${!d.valid ? html`<span class="st bad"><${Icon} name="bang" />${t('n.errors', { n: (d.problems || []).filter(p => p.severity === 'error').length })}</span>` : html`<span class="st good"><${Icon} name="ok" />${t('valid')}</span>`}</td>
         <td class="num"><a href=${'/?definition=' + encodeURIComponent(d.title || d.name)}>${t('runs')}</a></td>
         <td><${Manage} d=${d} onChange=${load} /></td></tr>`)}</tbody></table></div>`}
+    <${Schedules} />
     ${making && html`<${New} onClose=${() => setMaking(false)} />`}
   </main>`
 }

@@ -5,13 +5,12 @@ import { api, away } from '../api.js'
 import { link, lock, operates, writes } from '../server.js'
 import { score, duration, clock, exactTime, dayName, none } from '../format.js'
 import { Icon } from '../parts/icon.js'
-import { Status } from '../parts/status.js'
+import { Status, limits, ofRow } from '../parts/status.js'
 import { Spark } from '../parts/chart.js'
 import { New } from '../parts/new.js'
 
-// A loop ends by a criterion of its own, or at a limit.
+// A loop ends by a criterion of its own, or at one of limits.
 const own = ['exit_loop', 'escalated', 'impossible', 'blocked', 'condition', 'target_reached', 'converged', 'no_progress']
-const limits = ['max_iterations', 'timeout', 'budget']
 
 // asked is what each filter asks of the server.
 const asked = {
@@ -20,7 +19,7 @@ const asked = {
 }
 
 // shown is a row in the words of the page.
-const shown = r => ({ ...r, id: r.run, status: r.status === 'waiting' ? 'asks' : r.status === 'completed' && limits.includes(r.stop_reason) ? 'limit' : r.status === 'not_begun' ? 'pending' : r.status, live: r.status === 'running' })
+const shown = r => ({ ...r, id: r.run, status: ofRow(r.status, r.stop_reason), live: r.status === 'running' })
 
 // most is how many runs the server sends at once.
 const most = 500

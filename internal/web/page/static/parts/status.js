@@ -20,6 +20,13 @@ const looks = {
   skipped: ['off', 'right'],
 }
 
+// limits are the stop reasons of a loop that ended at a limit, and not by a criterion of its own.
+export const limits = ['max_iterations', 'timeout', 'budget']
+
+// ofRow is the status of a run in a list, whose status and stop reason the server has sent.
+export const ofRow = (status, reason) =>
+  status === 'waiting' ? 'asks' : status === 'completed' && limits.includes(reason) ? 'limit' : status === 'not_begun' ? 'pending' : status
+
 export function Status({ status, box }) {
   const [colour, glyph] = looks[status] || ['off', 'wait']
   return html`<span class=${`st ${colour}${box ? ' box' : ''}`}><${Icon} name=${glyph} spin=${status === 'running'} />${t('status.' + status)}</span>`
