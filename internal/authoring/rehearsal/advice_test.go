@@ -116,7 +116,7 @@ func TestAdviceCanBeTaken(t *testing.T) {
 					t.Errorf("%s: it is not known: %s", f.Fault, f.Detail)
 				case f.Status == rehearsal.Uncaught && f.Advice == "":
 					t.Errorf("%s: nothing is advised: %s", f.Fault, f.Detail)
-				case f.Advice == "", i%longtest.N(3, 1) != 0:
+				case f.Advice == "", i%longtest.N(9, 1) != 0:
 				case f.Add == nil:
 					takeLoop(t, src, &f)
 				default:

@@ -139,7 +139,7 @@ func TestExamples(t *testing.T) {
 			if took := time.Since(began); took > 10*time.Minute {
 				t.Errorf("it took %v", took)
 			}
-			if i%longtest.N(3, 1) != 0 {
+			if i%longtest.N(9, 1) != 0 {
 				return
 			}
 			again, err := json.Marshal(rehearse(t, def, rehearsal.Config{}))
