@@ -35,5 +35,5 @@ func TestSchedulesAreOnThePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.sees("unknown field \"evry\"") // the page asks again by itself
-	p.sees("yearly")       // the last valid file is in force
+	p.sees("yearly")                 // the last valid file is in force
 }
