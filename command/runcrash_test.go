@@ -31,7 +31,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-var kills = flag.Int("kills", longtest.N(5, 40), "how often TestKilledRunsComeToTheSame kills a process, with each store; other tests do it less often")
+var kills = flag.Int("kills", longtest.N(5, 25), "how often TestKilledRunsComeToTheSame kills a process, with each store; other tests do it less often")
 
 // crashLoop is three loops in one another, with branches in the innermost: models
 // and commands with an effect. Each command notes its call's ID.
