@@ -18,10 +18,10 @@ import (
 	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 )
 
-// A run that was killed is resumed with one read of its log: what it was started with, how it stands,
-// its replay and its seals. The log does not fit into the memory that SQLite or a view keep. The
-// system counts what the process has read.
-func TestResumeCommandReadsTheLogOnce(t *testing.T) {
+// A run that was killed is resumed with two reads of its log: one for what it was started with, how it stands and the chain of
+// its hashes, and one for its replay. The log does not fit into the memory that SQLite or a view keep. The system counts what the
+// process has read.
+func TestResumeCommandReadsTheLogTwice(t *testing.T) {
 	longtest.WithoutRace(t)
 	const iterations, size = 250, 50_000
 	dir := t.TempDir()
@@ -51,8 +51,8 @@ sub_agents:
 	}
 	times := float64(read) / float64(stored)
 	t.Logf("%d bytes of %d, %.2f times", read, stored, times)
-	if times > 1.5 {
-		t.Errorf("refrain resume reads %d bytes of a database of %d: %.1f times, want at most 1.5", read, stored, times)
+	if times > 2.2 {
+		t.Errorf("refrain resume reads %d bytes of a database of %d: %.1f times, want at most 2.2", read, stored, times)
 	}
 }
 
