@@ -371,7 +371,7 @@ func (r *Runner) openRun(ctx context.Context, run *run, cfg agent.RunConfig, o r
 	return run.append(run.first)
 }
 
-// openExisting does what open does, for a session that has the first event of the run already.
+// openExisting does what openRun does, for a session that has the first event of the run already.
 func (r *Runner) openExisting(run *run, ev *session.Event) (err error) {
 	run.needsSnapshot = r.needsSnapshot(run.view, ev)
 	if run.agent, err = r.targetAgent(emptyLog, run.msg); err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/refrain-dev/refrain/internal/runs/retention"
 )
 
-// cleans is the goroutine that removes old runs.
-type cleans struct {
+// cleaning is the goroutine that removes old runs.
+type cleaning struct {
 	work sync.WaitGroup
 	stop context.CancelFunc // nil before start
 }
 
-func (c *cleans) start(cleaner *retention.Cleaner, report func(error)) {
+func (c *cleaning) start(cleaner *retention.Cleaner, report func(error)) {
 	if c.stop != nil {
 		return
 	}
@@ -26,7 +26,7 @@ func (c *cleans) start(cleaner *retention.Cleaner, report func(error)) {
 	c.work.Go(func() { cleaner.Run(ctx, report) })
 }
 
-func (c *cleans) end() {
+func (c *cleaning) end() {
 	if c.stop != nil {
 		c.stop()
 		c.work.Wait()
@@ -41,10 +41,7 @@ func (s *Server) cleaner() *retention.Cleaner {
 		}
 	}, Rules: func() (retention.Rules, error) {
 		rules := retention.Rules{Rule: s.cfg.Keep}
-		if !s.cfg.Schedules {
-			return rules, nil
-		}
-		list, problems := s.timer.Schedules()
+		list, problems := s.schedules()
 		if len(problems) > 0 {
 			return rules, errors.New("no run is removed until the file of schedules, which may say how long runs are kept, is valid")
 		}

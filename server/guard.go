@@ -89,7 +89,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 
 // newCaller returns the caller of a request that guard has allowed; nobody for one that needs no token.
 func newCaller(r *http.Request, who access.Person) operations.Caller {
-	return operations.Caller{Person: who, Anonymous: who == tokenHolder || who == localUser || who == access.Person{}, Address: r.RemoteAddr,
+	return operations.Caller{Person: who, Anonymous: isAnonymous(who), Address: r.RemoteAddr,
 		Via: r.Method + " " + r.URL.Path, Agent: fromAgent(r.URL.Path)}
 }
 
@@ -283,7 +283,7 @@ func (s *Server) tokenProblem(r *http.Request) *problem.Problem {
 
 // conns is a listener that limits the number of its connections; one client can have at most half of them. If there is no
 // place for a new connection, conns closes the oldest idle one. A connection is idle unless the server answers a request on it
-// that needs the token (see closed), that guard has allowed and whose body is complete. So a client cannot block others with
+// that needs the token (see needsToken), that guard has allowed and whose body is complete. So a client cannot block others with
 // connections that send nothing.
 type conns struct {
 	net.Listener

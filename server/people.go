@@ -25,6 +25,11 @@ var (
 	localUser   = access.Person{Name: "local", Role: access.Author}
 )
 
+// isAnonymous reports whether the server does not know who a caller is.
+func isAnonymous(who access.Person) bool {
+	return who == tokenHolder || who == localUser || who == access.Person{}
+}
+
 // recognize returns who sends a request, or the problem for a client that the server does not accept.
 func (s *Server) recognize(r *http.Request) (access.Person, *problem.Problem) {
 	who, err := s.identify(r)
@@ -116,7 +121,7 @@ var errRemoved = errors.New("the person was removed, or has another role now")
 // enter returns the request with a context that ends when its person is removed. The caller must defer leave, which cuts off the
 // answer to such a request, so that the client does not take it for a complete one.
 func (s *Server) enter(r *http.Request, who access.Person) (visiting *http.Request, leave func()) {
-	if who == localUser || who == tokenHolder {
+	if isAnonymous(who) { // no removal concerns it
 		return r, func() {}
 	}
 	ctx, end := context.WithCancelCause(r.Context())

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/runs/operations"
 	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
 	"github.com/refrain-dev/refrain/internal/runs/schedule"
@@ -16,8 +17,12 @@ import (
 
 // listSchedules lists the schedules of the last valid file, and what is wrong with the present one. A server without schedules has none.
 func (s *Server) listSchedules(w http.ResponseWriter, r *http.Request) error {
+	all, problems := s.schedules()
 	list, wrong := []*scheduler.Status{}, []string{}
-	for _, one := range s.schedules(&wrong) {
+	for _, p := range problems {
+		wrong = append(wrong, p.Error())
+	}
+	for _, one := range all {
 		st, err := s.timer.Status(r.Context(), one, time.Now())
 		if err != nil {
 			return err
@@ -27,16 +32,12 @@ func (s *Server) listSchedules(w http.ResponseWriter, r *http.Request) error {
 	return s.Send(w, http.StatusOK, map[string]any{"schedules": list, "problems": wrong})
 }
 
-// schedules returns the schedules of the last valid file, and adds the problems of the present one.
-func (s *Server) schedules(wrong *[]string) []*schedule.Schedule {
+// schedules returns the schedules of the last valid file, and the problems of the present one.
+func (s *Server) schedules() ([]*schedule.Schedule, definition.Problems) {
 	if !s.cfg.Schedules {
-		return nil
+		return nil, nil
 	}
-	list, problems := s.timer.Schedules()
-	for _, p := range problems {
-		*wrong = append(*wrong, p.Error())
-	}
-	return list
+	return s.timer.Schedules()
 }
 
 func (s *Server) pauseSchedule(w http.ResponseWriter, r *http.Request) error {
@@ -58,7 +59,7 @@ func (s *Server) continueSchedule(w http.ResponseWriter, r *http.Request) error 
 // changeSchedule changes a schedule for all servers of the store, and answers with its status.
 func (s *Server) changeSchedule(w http.ResponseWriter, r *http.Request, verb string, change func(ctx context.Context, name string) (bool, error)) error {
 	name := r.PathValue("id")
-	all := s.schedules(new([]string))
+	all, _ := s.schedules()
 	i := slices.IndexFunc(all, func(one *schedule.Schedule) bool { return one.Name == name })
 	if i < 0 {
 		return problem.New(http.StatusNotFound, "schedule_not_found", "There is no such schedule", "no schedule %s", schedule.Missing(name, all))

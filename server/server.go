@@ -123,12 +123,12 @@ type Server struct {
 	store   storeProbe
 	mcp     func() *mcp.Server // creates the server at the first call
 
-	pushes *pushes
-	timer  *scheduler.Scheduler
-	cleans cleans
-	list   *board
-	pieces adk.Pieces // pieces of streamed answers, for ADK's API
-	feeds  feeds
+	pushes   *pushes
+	timer    *scheduler.Scheduler
+	cleaning cleaning
+	list     *board
+	pieces   adk.Pieces // pieces of streamed answers, for ADK's API
+	feeds    feeds
 }
 
 // clients has what the server remembers of its clients.
@@ -243,7 +243,7 @@ func (s *Server) Recover(ctx context.Context) error {
 	if s.cfg.Schedules {
 		s.timer.Start()
 	}
-	s.cleans.start(s.cleaner(), func(err error) { s.cfg.Log.Warn("remove old runs", "error", credential.Masked(err.Error())) })
+	s.cleaning.start(s.cleaner(), func(err error) { s.cfg.Log.Warn("remove old runs", "error", credential.Masked(err.Error())) })
 	return err
 }
 
@@ -274,7 +274,7 @@ func (s *Server) Serve(l net.Listener) error {
 // off the steps that are still running. [Server.Recover] continues the runs.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.timer.Close()
-	s.cleans.end()
+	s.cleaning.end()
 	err := s.runs.Close(ctx)
 	s.once.Do(func() { close(s.closing) })
 	s.pushes.close()

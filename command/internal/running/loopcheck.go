@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"strings"
-	"time"
 
 	"github.com/refrain-dev/refrain/command/internal/codingloop"
 	"github.com/refrain-dev/refrain/command/internal/deffile"
@@ -19,7 +17,6 @@ import (
 	"github.com/refrain-dev/refrain/internal/files/runfiles"
 	"github.com/refrain-dev/refrain/internal/files/workspace"
 	"github.com/refrain-dev/refrain/internal/process/child"
-	"github.com/refrain-dev/refrain/internal/process/procgroup"
 	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/internal/values/limited"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -78,17 +75,12 @@ func (f *loopFlags) checkFirst(ctx context.Context, e *term.Env) (done bool, err
 // succeeds runs the command of --until in a folder. It keeps the command's output for the first prompt, and returns an error if
 // the command cannot be run.
 func (f *loopFlags) succeeds(ctx context.Context, dir string, env []string) (bool, error) {
-	cmd := exec.CommandContext(ctx, "sh", "-c", f.until)
-	cmd.Dir, cmd.Env = dir, append(child.Inheritance{}.Environ(), env...)
-	said := &limited.Head{Most: codingloop.Longest, Full: func() error { return io.ErrShortWrite }} // ends the command
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = said, said, time.Second
-	procgroup.Lead(cmd)
-	if err := cmd.Start(); err != nil {
+	output := &limited.Head{Most: codingloop.Longest, Full: func() error { return io.ErrShortWrite }} // ends the command
+	cmd, err := runShell(ctx, f.until, dir, env, output)
+	if cmd.Process == nil {
 		return false, fmt.Errorf("--until: %w", err)
 	}
-	err := cmd.Wait()
-	_ = procgroup.Kill(cmd.Process)
-	text := strings.ToValidUTF8(child.Secrets(cmd.Env).StrikeWhole(said.String()), "\uFFFD")
+	text := strings.ToValidUTF8(child.Secrets(cmd.Env).StrikeWhole(output.String()), "\uFFFD")
 	f.run.set[codingloop.SaidKey] = strings.TrimRight(text, "\r\n")
 	switch code := cmd.ProcessState.ExitCode(); {
 	case errors.Is(context.Cause(ctx), term.ErrInterrupted):
@@ -96,12 +88,12 @@ func (f *loopFlags) succeeds(ctx context.Context, dir string, env []string) (boo
 			"there is no run, and your files are as they were")}
 	case ctx.Err() != nil:
 		return false, context.Cause(ctx)
-	case said.Cut():
+	case output.Cut():
 		return false, term.UsageError(fmt.Errorf("--until: the output of the command is longer than %d MiB; %s",
 			codingloop.Longest>>20, deffile.PrintLess))
 	case code == 126 || code == 127:
 		return false, term.UsageError(fmt.Errorf("--until: exit status %d: the shell cannot run %s; correct the command, or "+
 			"install its program; if the agent is to create the program, write: test -x PROGRAM && PROGRAM", code, brief.Clean(f.until)))
 	}
-	return err == nil || errors.Is(err, exec.ErrWaitDelay), nil // a background process of the command may keep the output open
+	return err == nil, nil
 }

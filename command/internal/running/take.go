@@ -20,7 +20,6 @@ import (
 	"github.com/refrain-dev/refrain/internal/files/runfiles"
 	"github.com/refrain-dev/refrain/internal/files/workspace"
 	"github.com/refrain-dev/refrain/internal/process/child"
-	"github.com/refrain-dev/refrain/internal/process/procgroup"
 	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/internal/values/limited"
@@ -213,23 +212,16 @@ func takeParts(ctx context.Context, e *term.Env, s *runstore.Stock, id, name, ch
 
 // fails runs a command line of the shell in a folder, and returns why it fails with the end of its output; "" if it succeeds.
 func fails(ctx context.Context, line, dir string, env []string) (why string, err error) {
-	cmd := exec.CommandContext(ctx, "sh", "-c", line)
-	cmd.Dir, cmd.Env = dir, append(child.Inheritance{}.Environ(), env...)
-	said := &limited.Tail{Most: 2000}
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = said, said, time.Second
-	procgroup.Lead(cmd)
-	err = cmd.Run()
-	if cmd.Process != nil {
-		_ = procgroup.Kill(cmd.Process)
-	}
+	output := &limited.Tail{Most: 2000}
+	cmd, err := runShell(ctx, line, dir, env, output)
 	_, exited := errors.AsType[*exec.ExitError](err)
 	switch {
-	case err == nil || errors.Is(err, exec.ErrWaitDelay):
+	case err == nil:
 		return "", nil
 	case !exited || ctx.Err() != nil:
 		return "", cmp.Or(context.Cause(ctx), err)
 	}
-	text := child.Secrets(cmd.Env).StrikeWhole(said.String())
+	text := child.Secrets(cmd.Env).StrikeWhole(output.String())
 	return fmt.Sprintf("%v: %s", err, brief.End(strings.Join(strings.Fields(text), " "), 200)), nil
 }
 

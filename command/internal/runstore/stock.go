@@ -327,7 +327,7 @@ func OpenDiary(e *term.Env, s *Stock, id string) (*os.File, error) {
 // AddToDiary adds a line to the file of [OpenDiary]; it does nothing for a run without such a file, and if the file cannot be written.
 func AddToDiary(e *term.Env, s *Stock, id, line string) {
 	dir, name := DiaryPlace(e, s.spec, id)
-	root, err := os.OpenRoot(s.beside(dir))
+	root, err := os.OpenRoot(s.folderBeside(dir))
 	if err != nil {
 		return
 	}
@@ -340,8 +340,8 @@ func AddToDiary(e *term.Env, s *Stock, id, line string) {
 	_ = file.Close()
 }
 
-// beside returns a folder beside the store.
-func (s *Stock) beside(dir string) string {
+// folderBeside returns a folder beside the store.
+func (s *Stock) folderBeside(dir string) string {
 	if filepath.IsAbs(dir) {
 		return dir
 	}
@@ -355,7 +355,7 @@ func DiaryPlace(e *term.Env, spec, id string) (dir, name string) {
 
 // openBeside opens a file to append to, in a folder beside the store.
 func (s *Stock) openBeside(dir, name string) (*os.File, error) {
-	dir = s.beside(dir)
+	dir = s.folderBeside(dir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}

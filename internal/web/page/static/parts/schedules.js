@@ -5,8 +5,6 @@ import { operates } from '../server.js'
 import { clock, exactTime, none } from '../format.js'
 import { Status, ofRow } from './status.js'
 
-const reasons = /^[a-z_]+$/
-
 // LastOne is the last time of a schedule: its run and why that ended, or why there is none.
 function LastOne({ s }) {
   const { last } = s
@@ -16,7 +14,7 @@ function LastOne({ s }) {
   if (last.outcome === 'skipped') return html`${time} ${t('schedule.skipped')} ${link}`
   if (last.outcome === 'failed') return html`${time} <span class="st bad">${t('schedule.not.started')}</span><span class="two">${last.why}</span>`
   if (s.run_status === 'removed') return html`${time} ${t('schedule.removed')}`
-  const why = reasons.test(s.run_why) ? t('reason.' + s.run_why) : s.run_why
+  const why = s.run_status === 'completed' && s.run_why ? t('reason.' + s.run_why) : s.run_why
   return html`${time} <${Status} status=${ofRow(s.run_status, s.run_why)} /> ${why}<span class="two">${link}</span>`
 }
 
