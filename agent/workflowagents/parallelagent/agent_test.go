@@ -190,7 +190,9 @@ func TestConcurrencyIsLimited(t *testing.T) {
 				var subs []agent.Agent
 				for i := range 6 {
 					subs = append(subs, custom(t, fmt.Sprint("a", i), func(_ agent.InvocationContext, yield yield) {
-						most.Store(max(most.Load(), running.Add(1)))
+						now := running.Add(1)
+						for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
+						}
 						time.Sleep(time.Second)
 						running.Add(-1)
 						yield(says("done"), nil)
