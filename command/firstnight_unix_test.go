@@ -44,7 +44,8 @@ func TestFirstNightOfARealCodingAgent(t *testing.T) {
 		denied      bool // the program reports what it was not allowed to run
 		files       map[string]string
 		env         []string
-		sandbox     bool // the agent and the command run in one
+		sandbox     bool   // the agent and the command run in one
+		folder      string // begins each path, for tools that take absolute paths only
 	}{
 		{program: "claude", sandbox: true, shell: run("Bash"), read: read("Read", "file_path"), write: standin.Write, denied: true},
 		{program: "codex", sandbox: true, flags: []string{"--cli", "codex"}, shell: standin.Shell, write: shellWrite},
@@ -58,7 +59,7 @@ func TestFirstNightOfARealCodingAgent(t *testing.T) {
 			env: []string{"GEMINI_API_KEY=k", "GOOGLE_GEMINI_BASE_URL=SERVER", // a closed port takes what goes elsewhere
 				"HTTP_PROXY=http://127.0.0.1:9", "HTTPS_PROXY=http://127.0.0.1:9", "NO_PROXY=127.0.0.1"}},
 		{program: "qwen", flags: []string{"--acp", "qwen --acp --auth-type openai", "--inherit", "OPENAI_API_KEY", "--inherit", "OPENAI_BASE_URL", "--inherit", "OPENAI_MODEL"},
-			shell: run("run_shell_command"), read: read("read_file", "file_path"), denied: true, write: fileTool("write_file", "file_path"),
+			shell: run("run_shell_command"), read: read("read_file", "file_path"), denied: true, write: fileTool("write_file", "file_path"), folder: "WORKDIR/",
 			files: map[string]string{".qwen/settings.json": `{"privacy": {"usageStatisticsEnabled": false}, "general": {"enableAutoUpdate": false}}`},
 			env:   []string{"OPENAI_BASE_URL=SERVER/v1", "OPENAI_MODEL=stand-in"}},
 		{program: "opencode", flags: []string{"--acp", "opencode acp", "--inherit", "OPENCODE_DISABLE_MODELS_FETCH", "--inherit", "OPENCODE_DISABLE_AUTOUPDATE"},
@@ -69,9 +70,6 @@ func TestFirstNightOfARealCodingAgent(t *testing.T) {
 			env: []string{"OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_AUTOUPDATE=1"}},
 	} {
 		t.Run(tt.program+map[bool]string{true: " in a sandbox"}[tt.sandbox], func(t *testing.T) {
-			if tt.program == "qwen" {
-				t.Skip("qwen 0.15.10 ended its turns without the edit that the stand-in asks for; the cause is not known")
-			}
 			if _, err := os.Stat(filepath.Join(bin, tt.program)); err != nil {
 				t.Skipf("%s is not installed; ./.ci/clis all installs it", tt.program)
 			}
@@ -90,13 +88,13 @@ func TestFirstNightOfARealCodingAgent(t *testing.T) {
 			right := "package mend\n\nfunc one() int { return 1 }\n"
 			script := []standin.Answer{
 				tt.shell("rm -rf ~"), tt.shell("curl http://127.0.0.1:9/x"), tt.shell("git push"), tt.shell("go test ./..."),
-				tt.write("one.go", "package mend\n\nfunc one() int { return two() }\n"), tt.shell("go test ./... 2>&1 | tail -n 5"),
+				tt.write(tt.folder+"one.go", "package mend\n\nfunc one() int { return two() }\n"), tt.shell("go test ./... 2>&1 | tail -n 5"),
 				standin.Say("I tried."), tt.shell("go test ./..."),
 			}
 			if tt.read != nil {
-				script = append(script, tt.read("one.go"))
+				script = append(script, tt.read(tt.folder+"one.go"))
 			}
-			script = append(script, tt.write("one.go", right), standin.Say("done"))
+			script = append(script, tt.write(tt.folder+"one.go", right), standin.Say("done"))
 			server := standin.New(script...)
 			defer server.Close()
 			w.serve(server.URL)

@@ -13,8 +13,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -30,7 +32,8 @@ type Answer struct {
 	RetryAfter int
 	// Text is the text of the model, or of an error in place of the text for the Status.
 	Text string
-	// Tool and Input are a call of a tool of the CLI. Without Tool there is no call.
+	// Tool and Input are a call of a tool of the CLI. Without Tool there is no call. A text of Input that begins with WORKDIR begins
+	// with the folder in which the CLI says that it works, for tools that demand absolute paths.
 	Tool  string
 	Input map[string]any
 	// Hang keeps the request waiting until the client disconnects.
@@ -138,8 +141,19 @@ func (s *Server) next(body json.RawMessage) Answer {
 	if len(s.rest) > 1 {
 		s.rest = s.rest[1:]
 	}
+	if said := workdir.FindSubmatch(body); said != nil {
+		a.Input = maps.Clone(a.Input)
+		for name, v := range a.Input {
+			if text, ok := v.(string); ok && strings.HasPrefix(text, "WORKDIR") {
+				a.Input[name] = string(said[1]) + strings.TrimPrefix(text, "WORKDIR")
+			}
+		}
+	}
 	return a
 }
+
+// workdir finds the folder in which Gemini CLI and Qwen Code say that they work.
+var workdir = regexp.MustCompile(`working in the directory: ([^\\"]+)`)
 
 // sends writes the events of a stream. With Cut it ends before the last two.
 func (a Answer) sends(w http.ResponseWriter, events []map[string]any) {
