@@ -33,6 +33,7 @@ type Config struct {
 	Read                                    []string      // command that prints Prompt anew, with the one of before as its input; nil for none
 	Count                                   []string      // command that counts tests, with those of BeforeKey in its input; nil for none
 	Until                                   string        // a shell command line; may be empty
+	First                                   bool          // Until runs before the agent is asked for the first time, in the run itself
 	Done                                    string        // a line of the agent that ends the loop; may be empty
 	Most                                    int           // iterations
 	Cost                                    float64       // in US dollars; 0 means no limit
@@ -84,6 +85,11 @@ if [ $code -eq 126 ] || [ $code -eq 127 ]; then
   exit $code
 fi
 [ $code -eq 0 ]`
+
+// onceLine begins the line of the step that runs the command of --until before the agent is asked: in later iterations it repeats the
+// last output.
+const onceLine = `if [ "$INPUT_ITERATION" -gt 1 ]; then cat; exit 1; fi
+`
 
 // withoutTimes is a command of sed that replaces times, because go test and other programs print how long they took, which
 // differs each time.
@@ -184,12 +190,16 @@ func (c *Config) loop() *yaml.Node {
 	if c.Plan != nil {
 		command = "{{task.command}}"
 	}
-	check := mapping("name", "check", "command", []string{"sh", "-c", untilLine},
-		"env", map[string]any{"INPUT_UNTIL": command}, "ok_exit_codes", []int{0, 1}, "output_limit", Longest,
-		"output_key", SaidKey, "result_key", "checked")
-	if c.Sandbox != "" {
-		add(check, "sandbox", c.box())
+	runs := func(name, line string, env map[string]any, result string) *yaml.Node {
+		env["INPUT_UNTIL"] = command
+		step := mapping("name", name, "command", []string{"sh", "-c", line}, "env", env, "ok_exit_codes", []int{0, 1},
+			"output_limit", Longest, "output_key", SaidKey, "result_key", result)
+		if c.Sandbox != "" {
+			add(step, "sandbox", c.box())
+		}
+		return step
 	}
+	check := runs("check", untilLine, map[string]any{}, "checked")
 	begin := []*yaml.Node{coder}
 	if c.Read != nil {
 		begin = []*yaml.Node{mapping("name", "reader", "description", "reads the prompt, which may have changed", "command", c.Read,
@@ -202,6 +212,14 @@ func (c *Config) loop() *yaml.Node {
 		copied := read("notes", "puts the notes of before into a copy without them, such as that of a fork")
 		add(copied, "stdin", "{{"+notesKey+"}}") // the other step has no input: notes that the agent has deleted stay so
 		begin = slices.Concat([]*yaml.Node{copied}, begin, []*yaml.Node{read("read_notes", "reads what the agent has noted")})
+	}
+	if c.First {
+		first := runs("first_check", onceLine+untilLine, map[string]any{"INPUT_ITERATION": "{{iteration}}"}, "first_checked")
+		add(first, "description", "runs the command of --until before the agent is asked")
+		add(first, "stdin", "{{"+SaidKey+"}}")
+		add(first, "exit_when", "state.first_checked.exit_code == 0")
+		add(first, "exit_reason", "the command of --until succeeds already")
+		begin = slices.Insert(begin, 0, first)
 	}
 	checks := []*yaml.Node{check}
 	if c.Count != nil {

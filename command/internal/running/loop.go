@@ -159,20 +159,26 @@ repeated output stopped the loop.`,
 			if f.countsTests() {
 				f.run.set[codingloop.BeforeKey] = testsBefore(cmd.Context())
 			}
-			switch done, err := f.checkFirst(cmd.Context(), e); {
-			case err != nil:
-				return term.Failure(err)
-			case done:
+			ctx := cmd.Context()
+			switch done, err := f.checkFirst(ctx, e); {
+			case done && err == nil:
 				fmt.Fprintln(e.Stderr, "Nothing was asked, because the command of --until succeeds already.")
 				return nil
+			case err != nil && f.interrupts(ctx):
+				f.run.paused, f.made.First, ctx = true, true, context.WithoutCancel(ctx)
+				if text, err = codingloop.Definition(f.made); err != nil {
+					return term.Failure(err)
+				}
+			case err != nil:
+				return term.Failure(err)
 			}
 			file, remove, err := f.written(text)
 			if err != nil {
 				return term.Failure(err)
 			}
 			defer remove()
-			defer f.watches(cmd.Context(), e)()
-			return runFile(cmd.Context(), e, f.run, file, "")
+			defer f.watches(ctx, e)()
+			return runFile(ctx, e, f.run, file, "")
 		},
 	}
 	f.add(cmd.Flags())
@@ -324,7 +330,7 @@ func (f *loopFlags) definition(ctx context.Context, e *term.Env, args []string) 
 			read = []string{refrain, readPrompt, file}
 		}
 	}
-	text, err := codingloop.Definition(&codingloop.Config{
+	f.made = &codingloop.Config{
 		Prompt: prompt, CLI: program, ACP: acp, Inherit: f.inherit, Until: f.until, Done: f.agrees,
 		Most: f.most, Cost: f.cost, Timeout: f.timeout, Idle: f.idle,
 		Model: f.model, Permissions: f.permissions, Denied: f.denied, Branch: f.branch, Protect: f.protect,
@@ -332,7 +338,8 @@ func (f *loopFlags) definition(ctx context.Context, e *term.Env, args []string) 
 		Notes: notes, KeepsNotes: f.keepNotes, ReadNotes: []string{refrain, readNotes, notes},
 		Plan: tasks, Review: review, Count: count, Read: read, Setup: f.setup, Wrapper: wrapper, Args: f.args, Folders: dirs, MaxTurns: f.maxTurns, Retry: f.retry,
 		Conversation: strings.TrimPrefix(f.conversation, taskagent.ConversationFresh),
-	})
+	}
+	text, err := codingloop.Definition(f.made)
 	if err == nil {
 		err = checkLoop(text)
 	}

@@ -44,7 +44,7 @@ func (f *loopFlags) checkFirst(ctx context.Context, e *term.Env) (done bool, err
 	f.run.session = supervisor.NewID()
 	store := runfiles.Store(f.run.root)
 	defer func() {
-		if done || err != nil { // there is no run
+		if done || err != nil && !f.interrupts(ctx) { // there is no run
 			err = errors.Join(err, workspace.Remove(context.WithoutCancel(ctx), store, f.run.session))
 		}
 	}()
@@ -83,7 +83,7 @@ func (f *loopFlags) succeeds(ctx context.Context, dir string, env []string) (boo
 	text := strings.ToValidUTF8(child.Secrets(cmd.Env).StrikeWhole(output.String()), "\uFFFD")
 	f.run.set[codingloop.SaidKey] = strings.TrimRight(text, "\r\n")
 	switch code := cmd.ProcessState.ExitCode(); {
-	case errors.Is(context.Cause(ctx), term.ErrInterrupted):
+	case errors.Is(context.Cause(ctx), term.ErrInterrupted): // with --detach there is no run
 		return false, &term.Exit{Code: term.ExitInterrupted, Err: errors.New("--until: interrupted before the agent was asked; " +
 			"there is no run, and your files are as they were")}
 	case ctx.Err() != nil:
@@ -96,4 +96,9 @@ func (f *loopFlags) succeeds(ctx context.Context, dir string, env []string) (boo
 			"install its program; if the agent is to create the program, write: test -x PROGRAM && PROGRAM", code, brief.Clean(f.until)))
 	}
 	return err == nil, nil
+}
+
+// interrupts reports whether Ctrl-C has ended the command of --until. Then the run begins paused, and runs the command again.
+func (f *loopFlags) interrupts(ctx context.Context) bool {
+	return errors.Is(context.Cause(ctx), term.ErrInterrupted) && !f.run.detach
 }

@@ -45,6 +45,7 @@ type runFlags struct {
 	notify      []string // --notify
 	notifier    string   // --notify-command of refrain loop
 	streams     bool     // show what coding agents do while they do it
+	paused      bool     // the run is stored and paused before its first step, because Ctrl-C was pressed before it began
 }
 
 func NewRun(e *term.Env) *cobra.Command {
@@ -268,6 +269,9 @@ func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) e
 		SessionID: f.session, Message: genai.NewContentFromText(input, genai.RoleUser),
 		State: state, Started: started, Program: prog,
 	}
+	if f.paused {
+		return storePaused(ctx, e, s, req)
+	}
 	page := ""
 	if f.watch || f.open {
 		page = sayPage(ctx, e, s, f.session)
@@ -303,6 +307,29 @@ func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) e
 	err = asks.settle(ctx, e, s, f.session, end)
 	takeStopped(ctx, e, s, f.session, def)
 	return err
+}
+
+// storePaused stores a run that is paused before its first step.
+func storePaused(ctx context.Context, e *term.Env, s *runstore.Stock, req supervisor.Request) error {
+	if !s.Durable {
+		req.Program.Close()
+		return &term.Exit{Code: term.ExitInterrupted, Err: errors.New("interrupted before the agent was asked; there is no run, because its store is in memory")}
+	}
+	sup, err := s.Supervise(e, nil)
+	if err != nil {
+		req.Program.Close()
+		return err
+	}
+	defer sup.Close(ctx)
+	id, err := sup.Submit(ctx, req)
+	if err == nil {
+		err = sup.Pause(ctx, id, "Ctrl-C before the agent was asked")
+	}
+	if err != nil {
+		return term.Failure(err)
+	}
+	fmt.Fprintf(e.Stderr, "run %s paused before the agent was asked\n%s\n", id, runstore.HowToResumeIn(ctx, s.Service, id))
+	return &term.Exit{Code: term.ExitInterrupted}
 }
 
 // sayPage prints the address of the run's page in a browser, and returns the address; empty if no server serves the store.
