@@ -13,6 +13,7 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/runs/schedule"
 	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
@@ -50,6 +51,8 @@ type Report struct {
 	Notify definition.Notify `json:"notify,omitzero"`
 	// Expected is the expected cost of the iterations; nil if no agent asks a model.
 	Expected *definition.Expected `json:"expected,omitzero"`
+	// Schedules has the most that each schedule of the definition can use within 24 hours.
+	Schedules []Day `json:"schedules,omitzero"`
 }
 
 func loopReports(def *definition.Definition, worst *definition.WorstCase) []loopReport {
@@ -71,19 +74,20 @@ func report(worst *definition.WorstCase) *worstReport {
 }
 
 // ReportOf returns the report about a definition.
-func ReportOf(file string, def *definition.Definition, worst *definition.WorstCase, expected *definition.Expected,
+func ReportOf(file string, def *definition.Definition, worst *definition.WorstCase, expected *definition.Expected, days []Day,
 	problems definition.Problems) Report {
 	if len(expected.Loops) == 0 {
 		expected = nil
 	}
 	return Report{
 		File: file, Name: def.Name, Valid: true, NeedsRequest: def.NeedsRequest(), Problems: append(definition.Problems{}, problems...),
-		Loops: loopReports(def, worst), Worst: report(worst), Notify: def.Notify, Expected: expected,
+		Loops: loopReports(def, worst), Worst: report(worst), Notify: def.Notify, Expected: expected, Schedules: days,
 	}
 }
 
 // Print writes the worst case of a run for people.
-func Print(e *term.Env, w io.Writer, file string, def *definition.Definition, worst *definition.WorstCase, expected *definition.Expected) error {
+func Print(e *term.Env, w io.Writer, file string, def *definition.Definition, worst *definition.WorstCase, expected *definition.Expected,
+	days []Day) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s is valid\n", file, def.Name)
 	if why := def.NeedsRequest(); why != "" {
@@ -100,6 +104,12 @@ func Print(e *term.Env, w io.Writer, file string, def *definition.Definition, wo
 	}
 	b.WriteString("\nAt the most\n")
 	table(&b, worst)
+	if len(days) > 0 {
+		b.WriteString("\nSchedules in " + schedule.File + "\n")
+	}
+	for _, d := range days {
+		fmt.Fprintf(&b, "  %s\n", d)
+	}
 	printExpected(&b, expected)
 	_, err := io.WriteString(w, b.String())
 	return err

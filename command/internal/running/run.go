@@ -46,6 +46,7 @@ type runFlags struct {
 	notifier    string   // --notify-command of refrain loop
 	streams     bool     // show what coding agents do while they do it
 	paused      bool     // the run is stored and paused before its first step, because Ctrl-C was pressed before it began
+	fresh       bool     // the session may not exist
 }
 
 func NewRun(e *term.Env) *cobra.Command {
@@ -266,7 +267,7 @@ func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) e
 		f.session = supervisor.NewID()
 	}
 	req := supervisor.Request{
-		SessionID: f.session, Message: genai.NewContentFromText(input, genai.RoleUser),
+		SessionID: f.session, New: f.fresh, Message: genai.NewContentFromText(input, genai.RoleUser),
 		State: state, Started: started, Program: prog,
 	}
 	if f.paused {

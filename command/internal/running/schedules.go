@@ -33,10 +33,11 @@ func NewSchedules(e *term.Env) *cobra.Command {
 	var f scheduleFlags
 	cmd := &cobra.Command{
 		Use:   "schedules",
-		Short: "List, pause and continue the schedules of refrain serve",
+		Short: "List, try, pause and continue the schedules of refrain serve",
 		Long: `List the schedules in the file schedules.yaml of a folder, with the next and the last start
 of each, and how its last run ended and why. refrain serve starts their runs.`,
 		Example: `  refrain schedules
+  refrain schedules try nightly
   refrain schedules pause nightly
   refrain schedules continue nightly`,
 		Args: cobra.NoArgs,
@@ -50,6 +51,7 @@ of each, and how its last run ended and why. refrain serve starts their runs.`,
 	runstore.Flag(fl, &f.store)
 	fl.StringVar(&f.dir, "dir", ".", "`folder` with schedules.yaml, as for refrain serve")
 	cmd.Flags().BoolVar(&f.json, "json", false, "write one line of JSON for each schedule")
+	cmd.AddCommand(f.newTry(e))
 	cmd.AddCommand(f.verb(e, "pause", "Start no runs of a schedule until it is continued",
 		"Pause a schedule for all servers of the store. Runs that it has started go on.", "is paused", "was paused already",
 		func(ctx context.Context, r *scheduler.Records, name string) (bool, error) {
@@ -71,8 +73,8 @@ func (f *scheduleFlags) verb(e *term.Env, verb, short, long, changed, same strin
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := args[0]
 			return f.with(cmd.Context(), e, func(list []*schedule.Schedule, records *scheduler.Records) error {
-				if !slices.ContainsFunc(list, func(s *schedule.Schedule) bool { return s.Name == name }) {
-					return term.UsageError(errors.New("no schedule " + schedule.Missing(name, list)))
+				if _, err := scheduleOf(list, name); err != nil {
+					return err
 				}
 				ok, err := change(cmd.Context(), records, name)
 				if err != nil {
@@ -89,14 +91,32 @@ func (f *scheduleFlags) verb(e *term.Env, verb, short, long, changed, same strin
 	}
 }
 
-// with calls do with the schedules of the folder and what the store has about them.
-func (f *scheduleFlags) with(ctx context.Context, e *term.Env, do func([]*schedule.Schedule, *scheduler.Records) error) error {
+// scheduleOf returns the schedule with a name.
+func scheduleOf(list []*schedule.Schedule, name string) (*schedule.Schedule, error) {
+	i := slices.IndexFunc(list, func(s *schedule.Schedule) bool { return s.Name == name })
+	if i < 0 {
+		return nil, term.UsageError(errors.New("no schedule " + schedule.Missing(name, list)))
+	}
+	return list[i], nil
+}
+
+// read reads the schedules of the folder.
+func (f *scheduleFlags) read() ([]*schedule.Schedule, error) {
 	list, err := schedule.Read(f.dir)
 	if _, problems := errors.AsType[definition.Problems](err); err != nil && !problems {
 		err = fmt.Errorf("read the schedules: %w; --dir names another folder", err)
 	}
 	if err != nil {
-		return term.UsageError(err)
+		return nil, term.UsageError(err)
+	}
+	return list, nil
+}
+
+// with calls do with the schedules of the folder and what the store has about them.
+func (f *scheduleFlags) with(ctx context.Context, e *term.Env, do func([]*schedule.Schedule, *scheduler.Records) error) error {
+	list, err := f.read()
+	if err != nil {
+		return err
 	}
 	s, err := runstore.MakeStock(ctx, e, f.store, "")
 	if err != nil {

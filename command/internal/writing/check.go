@@ -43,6 +43,9 @@ The report also estimates the cost of iterations from the texts of the file, wit
 without the providers' caches. If the file has no price for a model, refrain uses its
 built-in list price, and prints the date of that price; nothing is fetched.
 
+If a schedules.yaml beside the file starts the definition, the report says what a day of
+each schedule costs at most, without the limits of the command line.
+
 check treats files of other products as refrain run does.
 
 Exit code 0 if every definition can be run, 2 otherwise. --json writes one object for
@@ -99,14 +102,18 @@ func checkFile(e *term.Env, f checkFlags, file string) error {
 		return f.refused(e, file, err)
 	}
 	worst, expected := def.Worst(f.assumed), def.Expected(f.assumed)
+	days, wrong := check.DaysOf(file, def, f.assumed)
+	if wrong != nil {
+		term.PrintError(e.Stderr, wrong) // the definition can be run
+	}
 	problems := from.Problems(worst.Problems())
 	if !f.json {
 		problems.Format(e.Stderr)
 		deffile.NoteFunctions(e, def, from)
 		deffile.NoteSchema(e.Stderr, file)
 	}
-	return term.Report(e, f.json, check.ReportOf(file, def, worst, expected, problems), func(w io.Writer) error {
-		return check.Print(e, w, file, def, worst, expected)
+	return term.Report(e, f.json, check.ReportOf(file, def, worst, expected, days, problems), func(w io.Writer) error {
+		return check.Print(e, w, file, def, worst, expected, days)
 	})
 }
 

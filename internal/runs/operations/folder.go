@@ -37,7 +37,8 @@ type Folder struct {
 	own  map[string]program.Source // of the program, by name: they come before files
 }
 
-func openFolder(cfg *Config) (*Folder, error) {
+// OpenFolder opens the folder of a config, of which it uses Dir, Code and OwnOnly.
+func OpenFolder(cfg *Config) (*Folder, error) {
 	if cfg.Dir == "" {
 		return new(Folder), nil
 	}

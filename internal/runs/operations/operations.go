@@ -161,7 +161,7 @@ func New(cfg Config) (*Runs, error) {
 		return nil, err
 	}
 	r := &Runs{Config: cfg, outgoing: transport(&cfg)}
-	if r.Folder, err = openFolder(&cfg); err != nil {
+	if r.Folder, err = OpenFolder(&cfg); err != nil {
 		return nil, err
 	}
 	if cfg.Accepts != nil {
