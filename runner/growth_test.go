@@ -23,6 +23,7 @@ import (
 // An event costs the same however long the run is, with marks too. The tests here read no
 // clock; bench/ does.
 func TestGrowth(t *testing.T) {
+	longtest.WithoutRace(t)
 	const most = 1.15
 	for _, marks := range []bool{false, true} {
 		many := uint(10_000)
@@ -41,6 +42,7 @@ func TestGrowth(t *testing.T) {
 // is measured: they find a cost that grows with the run or a copy of the state in every event. Package bench compares the time
 // with ADK's.
 func TestCostPerEvent(t *testing.T) {
+	longtest.WithoutRace(t)
 	made := memoryPerEvent(t, func() int {
 		const n = 3000
 		for range n {
@@ -71,6 +73,7 @@ var madeEvent *session.Event
 // What a run with marks keeps of itself in memory, for each event that an agent said: the
 // event and the marks around it.
 func TestKeptPerEvent(t *testing.T) {
+	longtest.WithoutRace(t)
 	const iterations = 1000
 	held := heaptest.Held(func() any {
 		svc := session.InMemoryService()

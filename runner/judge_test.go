@@ -22,6 +22,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
 	"github.com/refrain-dev/refrain/internal/history/progress/verify"
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
@@ -323,6 +324,7 @@ func judgedByModel(t *testing.T, m *asked, seen llmagent.ContextConfig, around b
 // LOOP 14: the answers of a model about one version are independent. Each answer is to the very request of the first one, also
 // after a rollback, a kill, and with turns in between; and others read one answer about a version.
 func TestAnswersOfAJudgeAreIndependent(t *testing.T) {
+	longtest.WithoutRace(t)
 	for i, seen := range []llmagent.ContextConfig{
 		{Policy: llmagent.ContextFull}, {Policy: llmagent.ContextIteration}, {Policy: llmagent.ContextLast, Last: 2},
 		{Policy: llmagent.ContextDigest}, {Policy: llmagent.ContextNone},

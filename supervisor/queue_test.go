@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -89,6 +90,7 @@ func TestGuestsWait(t *testing.T) {
 
 // A run that waits for its turn keeps neither its state nor its agents in memory: both are read and made again.
 func TestAQueuedRunHoldsNothing(t *testing.T) {
+	longtest.WithoutRace(t)
 	const runs, size = 12, 4 << 20
 	store := database(t)
 	w := newWorld("step")

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/internal/authoring/rehearsal"
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 )
 
 // measured is a loop whose score a program gives.
@@ -33,6 +34,7 @@ func longer(format string) string {
 // LOOP 14: the report shows what the stop rules do to six courses, for people and for programs. The numbers are exact.
 // `go test ./internal/authoring/rehearsal -run SixCourses -update` writes the file.
 func TestSixCourses(t *testing.T) {
+	longtest.WithoutRace(t)
 	t.Parallel()
 	const golden = "testdata/courses.txt"
 	var b strings.Builder
@@ -85,6 +87,7 @@ func TestSixCourses(t *testing.T) {
 // LOOP 14: a loop that improves by half of what its judge is off by must not be stopped as converged. A judge that is asked once, or
 // taken for exact, cannot see that; a program whose number varies is a judge too.
 func TestSlowImprovement(t *testing.T) {
+	longtest.WithoutRace(t)
 	for _, tt := range []struct {
 		format, lines string
 		want          rehearsal.Status

@@ -11,12 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/internal/authoring/rehearsal"
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 )
 
 var update = flag.Bool("update", false, "write the report in the manual")
 
 // The example in the manual is rehearsed, and what it says of it is so.
 func TestManual(t *testing.T) {
+	longtest.WithoutRace(t)
 	t.Parallel()
 	const manual, begin, end = "../../../doc/rehearsing.md", "<!-- report: written by go test ./internal/authoring/rehearsal -update -->\n", "<!-- end of report -->"
 	data, err := os.ReadFile(manual)

@@ -36,6 +36,7 @@ func noisy(t *testing.T, seed uint64, lines string) (f rehearsal.Finding, lucky,
 // LOOP 14: what a judge says is drawn each time: two samples do not cancel, and only many
 // keep luck from reaching the target.
 func TestNoiseOfTheJudgeIsIndependent(t *testing.T) {
+	longtest.WithoutRace(t)
 	t.Parallel()
 	for seed := range longtest.N[uint64](1, 4) {
 		last := 1.0

@@ -317,6 +317,7 @@ timeouts: none
 
 // The advice is good: with it in the file the fault is caught.
 func TestAdviceHelps(t *testing.T) {
+	longtest.WithoutRace(t)
 	t.Parallel()
 	def := parse(t, `name: improve
 max_iterations: 6

@@ -25,6 +25,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/refrain-dev/refrain/internal/runs/operations"
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 	"github.com/refrain-dev/refrain/internal/web/page"
 	"github.com/refrain-dev/refrain/server"
 	"github.com/refrain-dev/refrain/session"
@@ -36,6 +37,7 @@ const patience = 2 * time.Minute
 // chrome finds Chromium. In CI it has to be there.
 func chrome(t *testing.T) string {
 	t.Helper()
+	longtest.WithoutRace(t) // most of the work is the browser's; package server has the race detector
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
@@ -90,7 +92,7 @@ func serve(t *testing.T, files map[string]string, change ...func(*server.Config)
 	return &site{url: "http://" + l.Addr().String(), dir: dir, token: cfg.Token, server: srv}
 }
 
-// tab is a tab of a browser of its own. What the page complains of fails the test, and so does a
+// tab is a tab with a profile of its own. What the page complains of fails the test, and so does a
 // request to another host.
 type tab struct {
 	*testing.T
@@ -103,7 +105,7 @@ type tab struct {
 
 func open(t *testing.T, s *site) *tab {
 	t.Helper()
-	ctx, end := startBrowser(t)
+	ctx, end := newTab(t)
 	tb := &tab{T: t, ctx: ctx, site: s}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -125,33 +127,69 @@ func open(t *testing.T, s *site) *tab {
 	return tb
 }
 
-// startBrowser starts a browser with a tab. On a busy machine Chromium sometimes ends while it starts, so it gets three attempts.
-func startBrowser(t *testing.T) (tab context.Context, end func()) {
+// chromium is the one browser that all tests open their tabs in. It is started for the first of them.
+var chromium struct {
+	sync.Mutex
+	ctx context.Context
+	end func()
+}
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if chromium.end != nil {
+		chromium.end()
+	}
+	os.Exit(status)
+}
+
+// newTab opens a tab in a profile of its own. On a busy machine Chromium sometimes ends while it starts, so it gets three
+// attempts. So does one that has ended since.
+func newTab(t *testing.T) (tab context.Context, end func()) {
 	t.Helper()
+	path := chrome(t)
+	chromium.Lock()
+	defer chromium.Unlock()
 	for attempt := 1; ; attempt++ {
-		flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chrome(t)), chromedp.NoSandbox,
-			chromedp.Flag("disable-quic", true), chromedp.Flag("ignore-certificate-errors", true), chromedp.Flag("disable-component-update", true),
-			chromedp.Flag("force-device-scale-factor", "1"), chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1440, 1000),
-			chromedp.WSURLReadTimeout(patience))
-		alloc, cancelAlloc := chromedp.NewExecAllocator(context.Background(), flags...)
-		ctx, cancel := chromedp.NewContext(alloc)
-		end = func() {
-			if err := chromedp.Cancel(ctx); err != nil {
-				t.Log(err)
+		err := startBrowser(path)
+		if err == nil {
+			ctx, cancel := chromedp.NewContext(chromium.ctx, chromedp.WithNewBrowserContext())
+			_, err = chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+			if err == nil {
+				return ctx, cancel
 			}
 			cancel()
-			cancelAlloc()
 		}
-		_, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}) // the first call starts it
-		if err == nil {
-			return ctx, end
-		}
-		end()
+		chromium.end()
+		chromium.end = nil
 		if attempt == 3 {
 			t.Fatal(err)
 		}
 		t.Log(err)
 	}
+}
+
+// startBrowser starts the browser, unless it runs.
+func startBrowser(path string) error {
+	if chromium.end != nil {
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "refrain-browser-")
+	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("ignore-certificate-errors", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("force-device-scale-factor", "1"), chromedp.UserDataDir(dir), chromedp.WindowSize(1440, 1000),
+		chromedp.WSURLReadTimeout(patience))
+	alloc, cancelAlloc := chromedp.NewExecAllocator(context.Background(), flags...)
+	ctx, cancel := chromedp.NewContext(alloc)
+	chromium.ctx, chromium.end = ctx, func() {
+		_ = chromedp.Cancel(ctx) // one that has ended already is what is wanted
+		cancel()
+		cancelAlloc()
+		_ = os.RemoveAll(dir)
+	}
+	if err == nil {
+		_, err = chromedp.Call(ctx, network.Enable, network.EnableParams{}) // the first call starts it
+	}
+	return err
 }
 
 // call sends a command to the browser.

@@ -348,7 +348,8 @@ func TestTokenAndExport(t *testing.T) {
 	s := serve(t, map[string]string{"climb.yaml": quick}, func(c *server.Config) { c.Token = "open sesame, please" })
 	p := open(t, s)
 	saved := t.TempDir()
-	call(p, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: "allow", DownloadPath: saved, EventsEnabled: new(true)})
+	call(p, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: "allow", DownloadPath: saved, EventsEnabled: new(true),
+		BrowserContextID: chromedp.FromContext(p.ctx).BrowserContextID})
 	done := make(chan string, 1)
 	if err := chromedp.Listen(p.ctx, func(ev any) {
 		if ev, ok := ev.(*browser.EventDownloadProgress); ok && ev.State != "inProgress" {

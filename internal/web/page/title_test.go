@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/chromedp"
 )
 
 // U11: the title of a tab that cannot be seen says that its run has ended.
@@ -28,9 +29,10 @@ func TestANotificationSaysThatTheRunHasEnded(t *testing.T) {
 	s := serve(t, map[string]string{"steady.yaml": steady})
 	p := open(t, s)
 	call(p, browser.SetPermission, browser.SetPermissionParams{
-		Permission: &browser.PermissionDescriptor{Name: "notifications"}, Setting: "granted", Origin: s.url})
+		Permission: &browser.PermissionDescriptor{Name: "notifications"}, Setting: "granted", Origin: s.url,
+		BrowserContextID: chromedp.FromContext(p.ctx).BrowserContextID})
 	p.visit("/runs/" + s.start(t, "steady"))
-	p.js(`window.told = []; window.Notification = class extends Notification { constructor(title, o) { super(title, o); told.push(title + ' | ' + o.body) } }; true`)
+	p.js(`document.hasFocus = () => false; window.told = []; window.Notification = class extends Notification { constructor(title, o) { super(title, o); told.push(title + ' | ' + o.body) } }; true`)
 	p.until("it to be off", `[...document.querySelectorAll('.acts button')].find(b => b.innerText === 'Notify me')?.getAttribute('aria-pressed') === 'false'`)
 	p.press("Notify me")
 	p.until("it to be on", `[...document.querySelectorAll('.acts button')].find(b => b.innerText === 'Notifies you')?.getAttribute('aria-pressed') === 'true' && localStorage.getItem('notify') === 'on'`)
