@@ -287,11 +287,9 @@ func TestADKBodies(t *testing.T) {
 	s.ok("DELETE", at+"/notes.txt", nil, nil)
 	s.refused(404, "artifact_not_found", "GET", at+"/notes.txt", nil)
 	// What is not here says so, and does not break the trace of ADK Web.
-	for _, path := range []string{"/api/run_live", "/api/debug/trace/e1", sessions + "/s1/events/e1/graph", "/api/apps/greeter/eval_sets",
-		"/api/apps/greeter/eval_results"} {
+	for _, path := range []string{"/api/run_live", "/api/debug/trace/e1", sessions + "/s1/events/e1/graph"} {
 		s.refused(501, "not_here", "GET", path, nil)
 	}
-	s.refused(501, "not_here", "POST", "/api/apps/greeter/eval_sets/x", nil)
 	var spans []any
 	s.ok("GET", "/api/debug/trace/session/s1", nil, &spans)
 	s.refused(409, "no_question", "POST", "/api/run", func() map[string]any {

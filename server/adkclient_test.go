@@ -72,8 +72,7 @@ func TestADKEvaluationClient(t *testing.T) {
 		t.Errorf("the application is %+v", app)
 	}
 	s.refused(404, "definition_not_found", "GET", "/api/apps/none/app-info", nil)
-	s.refused(501, "not_here", "GET", "/api/dev/apps/greeter/eval-sets", nil)
-	s.refused(501, "not_here", "POST", "/api/dev/apps/greeter/eval-sets/x/run", nil)
+	s.refused(501, "not_here", "GET", "/api/dev/apps/greeter/builder", nil)
 }
 
 // An evaluation client learns of the tools that a definition names.

@@ -54,7 +54,11 @@ func CaseOf(view *session.View, code *program.Code) (*check.Case, error) {
 			}
 			c.Values = make(map[string]any)
 			for _, in := range def.Inputs {
-				if v, ok := ev.Actions.StateDelta[in.Name]; ok && !reflect.DeepEqual(v, in.Default) {
+				v, ok := ev.Actions.StateDelta[in.Name]
+				if !ok { // a client of ADK has given it to the session
+					v, ok = subject.State[in.Name]
+				}
+				if ok && !reflect.DeepEqual(v, in.Default) {
 					c.Values[in.Name] = v
 				}
 			}
@@ -122,46 +126,62 @@ func addAnswer(c *check.Case, asked map[string]questions.Question, ev *session.E
 	return nil
 }
 
-// Append appends a case to a file of cases in YAML, which it creates if it does not exist. It fails if the file has a case with
-// the ID, or has the cases in a form that cannot be appended to; then the file is unchanged.
-func Append(file string, c *check.Case) error {
+// Extend returns the text of a file of cases in YAML with one more case; the file need not exist. dir is the folder of fsys, for people.
+// It fails if the file has a case with the ID, or has the cases in a form that cannot be appended to.
+func Extend(fsys fs.FS, name, dir string, c *check.Case) ([]byte, error) {
+	file := filepath.Join(dir, name)
 	if ext := filepath.Ext(file); ext != ".yaml" && ext != ".yml" {
-		return fmt.Errorf("%s: a case can be added to a YAML file only, such as cases.yaml", file)
+		return nil, fmt.Errorf("%s: a case can be added to a YAML file only, such as cases.yaml", file)
 	}
-	text, err := os.ReadFile(file)
+	text, err := fs.ReadFile(fsys, name)
 	before := 0
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		text = []byte("cases:\n")
 	case err != nil:
-		return err
+		return nil, err
 	default:
-		set, err := cases.Open(file)
+		set, err := cases.Read(fsys, name, dir)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if slices.ContainsFunc(set.Cases, func(o check.Case) bool { return o.ID == c.ID }) {
-			return fmt.Errorf("%s has a case with the ID %s", file, c.ID)
+			return nil, fmt.Errorf("%s has a case with the ID %s", file, c.ID)
 		}
 		before = len(set.Cases)
 	}
 	more, ok := insertCase(string(text), c)
 	if !ok {
-		return fmt.Errorf("%s: the cases are not a list below \"cases:\", so that none can be added", file)
+		return nil, fmt.Errorf("%s: the cases are not a list below \"cases:\", so that none can be added", file)
 	}
-	dir, name := filepath.Split(file)
-	made, err := os.CreateTemp(dir, ".cases-*"+filepath.Ext(name)) // so that the file is never half written
+	set, err := cases.ReadWith(fsys, name, dir, map[string][]byte{name: []byte(more)})
+	if err != nil || len(set.Cases) != before+1 {
+		return nil, fmt.Errorf("%s: the case cannot be added to the cases in this form; write it by hand", file)
+	}
+	return []byte(more), nil
+}
+
+// Append appends a case to a file of cases in YAML, which it creates if it does not exist. If it fails, as [Extend] does, the file is
+// unchanged.
+func Append(file string, c *check.Case) error {
+	dir := filepath.Dir(file)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	text, err := Extend(root.FS(), filepath.Base(file), dir, c)
+	if err != nil {
+		return err
+	}
+	made, err := os.CreateTemp(dir, ".cases-*") // so that the file is never half written
 	if err != nil {
 		return err
 	}
 	defer os.Remove(made.Name())
-	_, err = made.WriteString(more)
+	_, err = made.Write(text)
 	if err = errors.Join(err, made.Close()); err != nil {
 		return err
-	}
-	set, err := cases.Open(made.Name())
-	if err != nil || len(set.Cases) != before+1 {
-		return fmt.Errorf("%s: the case cannot be added to the cases in this form; write it by hand", file)
 	}
 	mode := fs.FileMode(0o644)
 	if info, err := os.Stat(file); err == nil {

@@ -58,6 +58,12 @@ type Config struct {
 	OnScored func(*Scored)
 }
 
+// ConfigOf returns the config of evals among the runs of a server.
+func ConfigOf(r *operations.Runs) Config {
+	return Config{Supervisor: r.Supervisor, Service: r.Service, AppName: r.AppName, UserID: r.UserID, Code: r.Code, Owner: r.Owner, Dead: r.Dead,
+		LeaseTTL: cmp.Or(r.LeaseTTL, 15*time.Second)}
+}
+
 // Eval is an eval that this process drives. Call Close at the end.
 type Eval struct {
 	Config
@@ -87,7 +93,16 @@ type side struct {
 
 // state returns the state with which a case begins.
 func (s *side) state(c *check.Case) (map[string]any, error) {
-	texts, err := operations.AsTexts(c.Values)
+	values := maps.Clone(c.Values)
+	for _, in := range s.def.Inputs {
+		if v, ok := c.State[in.Name]; ok && values[in.Name] == nil { // ADK's cases have no inputs
+			if values == nil {
+				values = make(map[string]any)
+			}
+			values[in.Name] = v
+		}
+	}
+	texts, err := operations.AsTexts(values)
 	if err != nil {
 		return nil, err
 	}

@@ -8,12 +8,13 @@
 //	...
 //	err = r.Write(f)
 //
-// The file has ADK's fields and no others, because ADK refuses unknown ones.
+// The file has ADK's fields and no others, because ADK refuses unknown ones. [CaseOf] writes a case in ADK's form.
 package adkresult
 
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -40,8 +41,8 @@ type Run struct {
 	Session, User string
 }
 
-// id returns ADK's ID of the result.
-func (r Result) id() string {
+// ID returns ADK's ID of the result.
+func (r Result) ID() string {
 	return r.App + "_" + r.Set + "_" + strconv.FormatFloat(seconds(r.Time), 'f', -1, 64)
 }
 
@@ -54,7 +55,7 @@ func (r Result) Name() string {
 			return '_'
 		}
 		return c
-	}, r.id()) + ".evalset_result.json"
+	}, r.ID()) + ".evalset_result.json"
 }
 
 // The statuses of ADK.
@@ -74,15 +75,17 @@ func status(ok *bool) int {
 	return failed
 }
 
-type setResult struct {
+// A Document is what the file has.
+type Document struct {
 	ID       string       `json:"evalSetResultId"`
 	Name     string       `json:"evalSetResultName"`
 	Set      string       `json:"evalSetId"`
-	Cases    []caseResult `json:"evalCaseResults"`
+	Cases    []CaseResult `json:"evalCaseResults"`
 	Creation float64      `json:"creationTimestamp"`
 }
 
-type caseResult struct {
+// A CaseResult is the result of one case-run.
+type CaseResult struct {
 	File    string             `json:"evalSetFile"` // older versions of ADK require it, and MetricResults
 	Set     string             `json:"evalSetId"`
 	ID      string             `json:"evalId"`
@@ -92,6 +95,8 @@ type caseResult struct {
 	Turns   []invocationResult `json:"evalMetricResultPerInvocation"`
 	Session string             `json:"sessionId"`
 	User    string             `json:"userId"`
+	// Details is the session, for ADK Web, which shows it. Files have none.
+	Details any `json:"sessionDetails,omitempty"`
 }
 
 type metricResult struct {
@@ -105,6 +110,31 @@ type invocationResult struct {
 	Actual   invocation     `json:"actualInvocation"`
 	Expected invocation     `json:"expectedInvocation"`
 	Metrics  []metricResult `json:"evalMetricResults"`
+}
+
+// A Case is a case of an eval set.
+type Case struct {
+	ID           string       `json:"evalId"`
+	Conversation []invocation `json:"conversation"`
+	Session      struct {
+		App   string         `json:"appName"`
+		User  string         `json:"userId"`
+		State map[string]any `json:"state"`
+	} `json:"sessionInput"`
+	Creation float64 `json:"creationTimestamp"`
+}
+
+// CaseOf returns a case in ADK's form. Inputs of the definition are in its state. The answers of people and the checks of the case have
+// no place there.
+func CaseOf(c *check.Case, app, user string, at time.Time) Case {
+	out := Case{ID: c.ID, Creation: seconds(at)}
+	for i, t := range c.Turns {
+		out.Conversation = append(out.Conversation, invocationOf(c.ID, at, i, t.Input, t.Expected, t.Calls))
+	}
+	out.Session.App, out.Session.User, out.Session.State = app, user, make(map[string]any)
+	maps.Copy(out.Session.State, c.State)
+	maps.Copy(out.Session.State, c.Values)
+	return out
 }
 
 type invocation struct {
@@ -135,29 +165,34 @@ type call struct {
 	Args map[string]any `json:"args"`
 }
 
-// Write writes the file as JSON. It returns the error of w, or that of a value that has no JSON.
-func (r Result) Write(w io.Writer) error {
-	out := setResult{ID: r.id(), Name: strings.TrimSuffix(r.Name(), ".evalset_result.json"), Set: r.Set, Cases: []caseResult{}, Creation: seconds(r.Time)}
+// Document returns what the file has.
+func (r Result) Document() Document {
+	out := Document{ID: r.ID(), Name: strings.TrimSuffix(r.Name(), ".evalset_result.json"), Set: r.Set, Cases: []CaseResult{}, Creation: seconds(r.Time)}
 	for _, run := range r.Runs {
 		out.Cases = append(out.Cases, r.of(run))
 	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(out)
+	return out
 }
 
-func (r Result) of(run Run) caseResult {
-	c := caseResult{File: r.Set, Set: r.Set, ID: run.Case.ID, Status: status(run.Grade.Passed), Metrics: []any{}, Overall: []metricResult{},
+// Write writes the file as JSON. It returns the error of w, or that of a value that has no JSON.
+func (r Result) Write(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r.Document())
+}
+
+func (r Result) of(run Run) CaseResult {
+	c := CaseResult{File: r.Set, Set: r.Set, ID: run.Case.ID, Status: status(run.Grade.Passed), Metrics: []any{}, Overall: []metricResult{},
 		Turns: []invocationResult{}, Session: run.Session, User: run.User}
 	for _, res := range run.Grade.Results {
 		c.Overall = append(c.Overall, metricResult{metric(res), res.Min, res.Value, status(res.Passed)})
 	}
 	for i, t := range run.Case.Turns {
-		one := invocationResult{Expected: r.invocation(run, i, t.Input, t.Expected, t.Calls), Metrics: []metricResult{}}
+		one := invocationResult{Expected: invocationOf(run.Session, r.Time, i, t.Input, t.Expected, t.Calls), Metrics: []metricResult{}}
 		if i < len(run.Turns) {
-			one.Actual = r.invocation(run, i, t.Input, &run.Turns[i].Answer, run.Turns[i].Calls)
+			one.Actual = invocationOf(run.Session, r.Time, i, t.Input, &run.Turns[i].Answer, run.Turns[i].Calls)
 		} else {
-			one.Actual = r.invocation(run, i, t.Input, nil, nil)
+			one.Actual = invocationOf(run.Session, r.Time, i, t.Input, nil, nil)
 		}
 		for _, res := range run.Grade.Results {
 			if i < len(res.Turns) {
@@ -184,8 +219,9 @@ func metric(r check.Result) string {
 	return r.Name
 }
 
-func (r Result) invocation(run Run, i int, input string, answer *string, calls []check.Call) invocation {
-	inv := invocation{ID: run.Session + "-" + strconv.Itoa(i+1), User: content{[]part{{input}}, "user"}, Creation: seconds(r.Time),
+// invocationOf returns turn i of a case or a case-run. id begins its ID.
+func invocationOf(id string, at time.Time, i int, input string, answer *string, calls []check.Call) invocation {
+	inv := invocation{ID: id + "-" + strconv.Itoa(i+1), User: content{[]part{{input}}, "user"}, Creation: seconds(at),
 		Data: intermediate{[]call{}, []any{}, []any{}}}
 	if answer != nil {
 		inv.Response = &content{[]part{{*answer}}, "model"}

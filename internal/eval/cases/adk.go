@@ -18,8 +18,8 @@ import (
 
 // The forms of ADK's files. Unknown fields of them are ignored, as ADK does, and keys are in snake_case or camelCase.
 
-// configName is the file beside a file of cases that has ADK's criteria.
-const configName = "test_config.json"
+// ADKCriteria is the name of the file beside a file of cases that has ADK's criteria.
+const ADKCriteria = "test_config.json"
 
 // isADK reports whether a file is in one of ADK's forms.
 func isADK(root *source.Node) bool {
@@ -99,7 +99,7 @@ func (f *file) adk(r *reader, root *source.Node) {
 			f.adkCase(r, item)
 		}
 	}
-	f.criteria(path.Join(path.Dir(r.src.Path), configName))
+	f.criteria(path.Join(path.Dir(r.src.Path), ADKCriteria))
 }
 
 // adkCase reads a case of any of the forms that have several.
@@ -334,7 +334,7 @@ const always = 1e-12
 // criteria reads ADK's criteria. Without a file ADK's defaults apply.
 func (f *file) criteria(name string) {
 	f.set.Checks = []check.Spec{{Kind: check.Calls, Name: trajectory, Min: 1}, {Kind: check.Rouge1, Name: response, Min: 0.8}}
-	if _, err := fs.Stat(f.fsys, name); err != nil {
+	if _, err := fs.Stat(f.fsys, name); err != nil && f.texts[name] == nil {
 		return
 	}
 	data, ok := f.data(name, source.MaxFile)
@@ -368,7 +368,7 @@ func (f *file) criteria(name string) {
 				Text: "not evaluated: refrain eval does not have this criterion; write a rubric for it"})
 		case slices.Contains(cloudCriteria, name):
 			r.report(p.Key, definition.CodeValue, "%s is computed by a service of Google Cloud, which refrain does not call", name).
-				Hint = "take it out of " + configName + ", and use agents-cli for it"
+				Hint = "take it out of " + ADKCriteria + ", and use agents-cli for it"
 		default:
 			r.report(p.Key, definition.CodeField, "there is no criterion %q", name).
 				Hint = hint(name, slices.Concat([]string{trajectory, response, finalMatch}, slices.Sorted(maps.Keys(rubricTypes)), unknownCriteria))

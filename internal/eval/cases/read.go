@@ -43,8 +43,11 @@ func Open(name string) (*Set, error) {
 // Read reads a file of cases of a file system, which should not lead outside its root, such as that of [os.Root]. The
 // ending of the name decides between CSV (.csv), JSON Lines (.jsonl) and YAML or JSON. The error is
 // [definition.Problems], in the order of the file, and names files below the folder dir.
-func Read(fsys fs.FS, name, dir string) (*Set, error) {
-	f := &file{fsys: fsys, dir: dir, at: make(map[string]place), references: make(map[*string]reference), rubrics: make(map[rubricsOf][]string),
+func Read(fsys fs.FS, name, dir string) (*Set, error) { return ReadWith(fsys, name, dir, nil) }
+
+// ReadWith is [Read] with texts in place of what some files of the file system have, by the names of the files.
+func ReadWith(fsys fs.FS, name, dir string, texts map[string][]byte) (*Set, error) {
+	f := &file{fsys: fsys, texts: texts, dir: dir, at: make(map[string]place), references: make(map[*string]reference), rubrics: make(map[rubricsOf][]string),
 		set: &Set{Repeat: DefaultRepeat, Parallel: DefaultParallel, Seed: DefaultSeed, Decide: check.Measures[0]}}
 	f.set.Name = strings.TrimSuffix(path.Base(name), path.Ext(name))
 	for _, ending := range []string{".test", ".evalset"} {
@@ -72,7 +75,8 @@ func Read(fsys fs.FS, name, dir string) (*Set, error) {
 // file is the reading of a set.
 type file struct {
 	fsys       fs.FS
-	dir        string // the folder of fsys, for people
+	texts      map[string][]byte // in place of files of fsys
+	dir        string            // the folder of fsys, for people
 	set        *Set
 	problems   definition.Problems
 	at         map[string]place // of the cases, by their IDs
@@ -94,6 +98,9 @@ func (f *file) reader(name, text string) *reader {
 
 // data reads a file whole.
 func (f *file) data(name string, most int64) ([]byte, bool) {
+	if text, ok := f.texts[name]; ok {
+		return text, true
+	}
 	r := f.reader(name, "")
 	opened, err := source.Open(f.fsys, name)
 	if err != nil {

@@ -75,12 +75,13 @@ var ErrReadOnly = problem.New(http.StatusForbidden, "read_only", "This server ch
 func (r *Runs) Offers(changes bool) bool { return !changes || !r.ReadOnly }
 
 // byAuthors are the changes that need the role of an author; all others need that of an operator.
-var byAuthors = []string{WriteDefinition, DeleteDefinition, remove}
+var byAuthors = []string{WriteDefinition, DeleteDefinition, WriteCases, remove}
 
 // The verbs of these changes.
 const (
 	WriteDefinition  = "write definition"
 	DeleteDefinition = "delete definition"
+	WriteCases       = "write cases"
 	remove           = "remove"
 )
 

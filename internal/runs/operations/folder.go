@@ -239,10 +239,13 @@ func (f *Folder) ReadFile(file string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(in, mostText)) // the file may have grown
 }
 
-// Write writes a text into a file atomically, so that no reader sees half of it.
+// Write writes a text into a file atomically, so that no reader sees half of it. It makes the folder of the file.
 func (f *Folder) Write(file string, text []byte) error {
 	if f.root == nil {
 		return errNoFolder
+	}
+	if err := f.root.MkdirAll(path.Dir(file), 0o755); err != nil {
+		return err
 	}
 	temp := path.Join(path.Dir(file), ".refrain-"+rand.Text()[:8])
 	out, err := f.root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)

@@ -146,6 +146,11 @@ func (r *Runs) start(ctx context.Context, req *StartRequest, key string, text []
 var ErrKeyUsed = problem.New(http.StatusUnprocessableEntity, "key_used", "The Idempotency-Key was used already",
 	"the other request had another body")
 
+// Program reads a definition of the folder for a new run.
+func (r *Runs) Program(ctx context.Context, name string) (*program.Program, *definition.Definition, error) {
+	return r.program(ctx, name, "")
+}
+
 // program reads the definition of a new run.
 func (r *Runs) program(ctx context.Context, name, text string) (*program.Program, *definition.Definition, error) {
 	p := &program.Program{Program: r.Code.Name, DefaultModel: r.Getenv("REFRAIN_MODEL"), Served: true, Dir: r.Dir, Root: r.Dir}

@@ -51,10 +51,8 @@ func (a *API) Routes() []wire.Route {
 		wire.At("GET", "/apps/{app}/users/{user}/sessions/{session}/events/{event}/graph", access.Reader, a.notHere),
 		wire.At("GET", "/debug/trace/{event}", access.Reader, a.notHere),
 		wire.At("GET", "/debug/trace/session/{session}", access.Reader, a.sessionTrace),
-		wire.At("GET", "/apps/{app}/eval_sets", access.Reader, a.notHere),
-		wire.At("POST", "/apps/{app}/eval_sets/{set}", access.Reader, a.notHere),
-		wire.At("GET", "/apps/{app}/eval_results", access.Reader, a.notHere),
 	}
+	all = append(append(all, a.evalRoutes("")...), a.evalRoutes("/dev")...)
 	for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} { // the tools of ADK's page for developers
 		all = append(all, wire.At(method, "/dev/apps/{app}/{rest...}", access.Reader, a.notHere))
 	}

@@ -47,7 +47,7 @@ func camelNames(v any) any {
 			}
 			to := strings.Join(words, "")
 			switch to {
-			case "state", "stateDelta", "args", "response", "customMetadata":
+			case "state", "stateDelta", "finalSessionState", "args", "response", "customMetadata":
 			default:
 				inner = camelNames(inner)
 			}

@@ -268,7 +268,7 @@ func toolsOf(l *definition.LLM) []any {
 }
 
 func (a *API) session(w http.ResponseWriter, r *http.Request, k sessionKey) error {
-	one, err := a.Runs.Session(r.Context(), k.id())
+	one, err := a.Runs.Session(r.Context(), caseRun(k))
 	if err != nil {
 		return err
 	}
