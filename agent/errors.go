@@ -100,15 +100,15 @@ var ErrDiverged = errors.New("the run diverged from its log")
 type DivergedError struct {
 	// Address is the step that differs.
 	Address session.Address
-	// Recorded describes what the log has, and Said what the run did now. If only the content
+	// Want describes what the log has, and Got what the run did now. If only the content
 	// of an event differs, both are the event as JSON.
-	Recorded, Said string
+	Want, Got string
 }
 
 // Error says what the log has, what the run did instead, and how to continue.
 func (e *DivergedError) Error() string {
 	return fmt.Sprintf("%v: at %s the log has %s; now there is: %s. Resume it with the agents that it was started "+
-		"with, or start a new run", ErrDiverged, e.Address, e.Recorded, e.Said)
+		"with, or start a new run", ErrDiverged, e.Address, e.Want, e.Got)
 }
 
 // Is reports whether target is [ErrDiverged].

@@ -25,7 +25,7 @@ type Ledger struct {
 // Row is one stop condition in a [Ledger]. While the loop runs, Have is the value now.
 type Row struct {
 	ConditionRecord
-	Tense Tense `json:"tense"`
+	Status ConditionStatus `json:"tense"`
 	// Counted is the part of Have that comes from the running iteration, in the row's Unit.
 	Counted float64 `json:"counted,omitzero"`
 	// Kept is the amount beyond Bound that is kept for the finalizer, in the row's Unit.
@@ -37,17 +37,17 @@ type Row struct {
 	Provisional bool `json:"provisional,omitzero"`
 }
 
-// Tense is the status of a stop condition.
-type Tense string
+// ConditionStatus is the status of a stop condition.
+type ConditionStatus string
 
 // The tenses.
 const (
-	TenseFar      Tense = "far"       // the condition does not hold
-	TenseLikely   Tense = "likely"    // the forecast expects the condition to end the loop
-	TenseHolds    Tense = "holds"     // the condition holds, and is not the reason
-	TenseFired    Tense = "fired"     // it is the reason
-	TenseNotAsked Tense = "not_asked" // no agent that may leave has asked to
-	TenseUnknown  Tense = "unknown"   // the value is not known
+	ConditionFar      ConditionStatus = "far"       // the condition does not hold
+	ConditionLikely   ConditionStatus = "likely"    // the forecast expects the condition to end the loop
+	ConditionHolds    ConditionStatus = "holds"     // the condition holds, and is not the reason
+	ConditionFired    ConditionStatus = "fired"     // it is the reason
+	ConditionNotAsked ConditionStatus = "not_asked" // no agent that may leave has asked to
+	ConditionUnknown  ConditionStatus = "unknown"   // the value is not known
 )
 
 // Unit is the unit of the numbers of a [Row].
@@ -114,7 +114,7 @@ func (p *Plan) Ledger(t *Tally, m Moment) Ledger {
 		if j := slices.IndexFunc(began, func(b Row) bool { return b.Name == r.Name && b.Unit == r.Unit }); j >= 0 {
 			r.countAdded(&began[j])
 		}
-		r.Tense = r.tense(&l)
+		r.Status = r.status(&l)
 	}
 	l.Nearest = nearest(l.Rows)
 	return l
@@ -152,20 +152,20 @@ func (r *Row) countAdded(b *Row) {
 }
 
 // tense returns the status of the row.
-func (r *Row) tense(l *Ledger) Tense {
+func (r *Row) status(l *Ledger) ConditionStatus {
 	switch {
 	case r.Fired:
-		return TenseFired
+		return ConditionFired
 	case r.Holds:
-		return TenseHolds
+		return ConditionHolds
 	case r.Name == "exit_loop":
-		return TenseNotAsked
-	case r.Tense == TenseUnknown:
-		return TenseUnknown
+		return ConditionNotAsked
+	case r.Status == ConditionUnknown:
+		return ConditionUnknown
 	case l.Forecast != nil && l.Forecast.Until != "" && r.Name == likely[l.Forecast.Until]:
-		return TenseLikely
+		return ConditionLikely
 	}
-	return TenseFar
+	return ConditionFar
 }
 
 // likely maps the stop reasons that a forecast can have to the names of their rows.

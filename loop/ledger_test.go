@@ -29,7 +29,7 @@ func row(t *testing.T, l loop.Ledger, name string) loop.Row {
 
 // stands is a row on one line: its tense, and its value of its bound.
 func stands(r loop.Row) string {
-	s := string(r.Tense)
+	s := string(r.Status)
 	if r.Bound != nil {
 		have := "?"
 		if r.Have != nil {
@@ -106,7 +106,7 @@ func TestLedgerSaysWhatIsUnknown(t *testing.T) {
 	var u loop.Tally
 	tenses := func() (all []string) {
 		for _, r := range p.Ledger(&u, loop.Moment{Iteration: u.Iteration + 1}).Rows {
-			all = append(all, r.Name+" "+string(r.Tense))
+			all = append(all, r.Name+" "+string(r.Status))
 		}
 		return all
 	}
@@ -198,7 +198,7 @@ func TestLedgerFollowsRandomPlans(t *testing.T) {
 func soundLedger(t *testing.T, seed uint64, l loop.Ledger) {
 	t.Helper()
 	for _, r := range l.Rows {
-		if !(r.Near >= 0 && r.Near <= 1) || r.Counted < 0 || math.IsNaN(r.Counted) || r.Tense == "" || r.Fired && l.Reason == "" {
+		if !(r.Near >= 0 && r.Near <= 1) || r.Counted < 0 || math.IsNaN(r.Counted) || r.Status == "" || r.Fired && l.Reason == "" {
 			t.Fatalf("seed %d: %+v", seed, r)
 		}
 		if (r.Unit != "") != (r.Bound != nil) || r.Have != nil && r.Unit == "" {
@@ -215,7 +215,7 @@ func agrees(t *testing.T, seed uint64, l loop.Ledger, rec *loop.StopRecord) {
 	t.Helper()
 	var got []loop.ConditionRecord
 	for _, r := range l.Rows {
-		if got = append(got, r.ConditionRecord); r.Fired != (r.Tense == loop.TenseFired) {
+		if got = append(got, r.ConditionRecord); r.Fired != (r.Status == loop.ConditionFired) {
 			t.Fatalf("seed %d: %+v", seed, r)
 		}
 	}
@@ -296,7 +296,7 @@ func ExamplePlan_Ledger() {
 	}
 	ledger := plan.Ledger(&t, loop.Moment{Iteration: 4, Began: &t})
 	for _, r := range ledger.Rows {
-		fmt.Printf("%-14s  %-9s", r.Name, r.Tense)
+		fmt.Printf("%-14s  %-9s", r.Name, r.Status)
 		if r.Have != nil {
 			fmt.Printf("  %g of %g %s, %g of them now", *r.Have, *r.Bound, r.Unit, r.Counted)
 		}

@@ -87,7 +87,7 @@ func (p *Plan) limitRows(t *Tally, reason StopReason, add func(Row)) {
 		if l.unit == UnitCost && t.CostUnknown {
 			r.Note = "some prices are unknown and not counted"
 			if l.used == 0 {
-				r.Have, r.Tense = nil, TenseUnknown
+				r.Have, r.Status = nil, ConditionUnknown
 			}
 		}
 		if n := t.Usage.EstimatedTokens - t.FinalUsage.EstimatedTokens; l.unit == UnitTokens && n > 0 {
@@ -153,14 +153,14 @@ func (c *Condition) rows(name string, results []conditionResult, i *int, add fun
 		if t.Op != "" {
 			r.Unit, r.Have, r.Bound = UnitValue, &t.Left, &t.Right
 		} else if t.Note != "" {
-			r.Tense = TenseUnknown
+			r.Status = ConditionUnknown
 		}
 		if c.For > 1 {
 			r.Unit, r.Have, r.Bound = UnitTimes, new(float64(t.Run)), new(float64(c.For))
 			r.Note = strings.TrimPrefix(r.Note+fmt.Sprintf("; held for %d of %d iterations", t.Run, c.For), "; ")
 		}
 	} else {
-		r.Note, r.Tense = "not looked at yet", TenseUnknown
+		r.Note, r.Status = "not looked at yet", ConditionUnknown
 	}
 	*i++
 	add(r)
@@ -188,10 +188,10 @@ func (p *Plan) scoreRows(t *Tally, reached, converged bool, add func(Row)) {
 	if s.Target != nil {
 		r := Row{ConditionRecord: ConditionRecord{Name: "target", Expr: s.sourceName(), Value: "no score",
 			Threshold: s.sign() + " " + num(*s.Target), Note: t.ScoreNote, Fired: reached,
-			Unit: UnitScore, Bound: s.Target}, Tense: TenseUnknown}
+			Unit: UnitScore, Bound: s.Target}, Status: ConditionUnknown}
 		if t.Score != nil {
 			meets, doubts := !s.better(*s.Target, *t.Score), s.isDoubtful(t)
-			r.Value, r.Holds, r.Have, r.Tense = num(*t.Score)+brief.OffBy(p.errorOf(t)), meets && !doubts, t.Score, ""
+			r.Value, r.Holds, r.Have, r.Status = num(*t.Score)+brief.OffBy(p.errorOf(t)), meets && !doubts, t.Score, ""
 			r = r.withNear(closeness(*t.Score, *s.Target))
 			if meets && doubts {
 				r.Note = "not sure: " + p.chanceText(t)
@@ -202,12 +202,12 @@ func (p *Plan) scoreRows(t *Tally, reached, converged bool, add func(Row)) {
 	if s.DimensionTarget != nil {
 		r := Row{ConditionRecord: ConditionRecord{Name: "dimension_target", Value: "no dimensions",
 			Threshold: "every one " + s.sign() + " " + num(*s.DimensionTarget), Fired: reached,
-			Unit: UnitScore, Bound: s.DimensionTarget}, Tense: TenseUnknown}
+			Unit: UnitScore, Bound: s.DimensionTarget}, Status: ConditionUnknown}
 		if worst := s.weakest(t.Dimensions); worst != nil {
-			r.Value, r.Have, r.Tense = worst.Name+" "+num(worst.Value), &worst.Value, ""
+			r.Value, r.Have, r.Status = worst.Name+" "+num(worst.Value), &worst.Value, ""
 			r = r.withNear(closeness(worst.Value, *s.DimensionTarget))
 		} else if len(t.Dimensions) > 0 {
-			r.Value, r.Holds, r.Tense = "all of "+fmt.Sprint(len(t.Dimensions)), true, ""
+			r.Value, r.Holds, r.Status = "all of "+fmt.Sprint(len(t.Dimensions)), true, ""
 			r.Have = s.worst(t.Dimensions)
 		}
 		add(r)

@@ -197,11 +197,11 @@ func (p *Plan) worthRow(t *Tally, reason StopReason) Row {
 	r := Row{ConditionRecord: ConditionRecord{
 		Name: "not_worth", Value: "not predictable", Threshold: fmt.Sprintf("< %s per %s", num(w.Gain), w.per()),
 		Holds: p.notWorth(t), Fired: reason == ReasonConverged && !p.converged(t), Unit: UnitGain, Bound: &w.Gain,
-	}, Tense: TenseUnknown}
+	}, Status: ConditionUnknown}
 	if t.Worth == nil {
 		return r
 	}
-	r.Value, r.Have, r.Near, r.Tense = num(*t.Worth), t.Worth, ratio(w.Gain, t.Worth), ""
+	r.Value, r.Have, r.Near, r.Status = num(*t.Worth), t.Worth, ratio(w.Gain, t.Worth), ""
 	if o := t.Outlook; o != nil {
 		rest, enough := p.expectedRest(t), p.leastRest(t)
 		r.Value = fmt.Sprintf("%s an iteration over %d scores, going on is worth %s", signedShort(o.Gain), o.Scores, short(rest))

@@ -192,11 +192,11 @@ func (a *a2aAgent) answer(ctx context.Context, m *a2a.Message, what *messageCont
 				"it is %s; a message to a task answers its question", status)
 		}
 		q := &open[i]
-		value := operations.Said(q, what.text)
+		value := operations.AnswerValue(q, what.text)
 		if what.hasData {
 			value, _ = json.Marshal(what.data) // cannot fail, because it was decoded from JSON
 			if q.Kind == mark.AskForm {
-				value = operations.Said(q, string(value))
+				value = operations.AnswerValue(q, string(value))
 			}
 		}
 		err = a.s.runs.Answer(ctx, id, &operations.AnswerRequest{

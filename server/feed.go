@@ -384,7 +384,7 @@ func (f *feed) updateStatus(ctx context.Context) {
 	if run != nil {
 		by = run.Status
 	}
-	status, held, err := runlog.Standing(ctx, f.s.runs.Service, f.s.runs.Key(f.id), by, f.s.runs.Dead)
+	status, held, err := runlog.PresentStatus(ctx, f.s.runs.Service, f.s.runs.Key(f.id), by, f.s.runs.Dead)
 	if err != nil {
 		return
 	}

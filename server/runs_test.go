@@ -289,11 +289,11 @@ func TestRunOfAnotherDriver(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.refused(409, "other_driver", "POST", path+":resume", map[string]any{"add_iterations": 1})
-	if st, err := sup.Standing(t.Context(), id); err != nil || st.Run.HandOver {
+	if st, err := sup.Status(t.Context(), id); err != nil || st.Run.HandOver {
 		t.Errorf("before it is resumed it stands as %+v, %v", st, err)
 	}
 	s.ok("POST", path+":resume", nil, nil)
-	if st, err := sup.Standing(t.Context(), id); err != nil || st.Run.Status != mark.RunIsPaused || !st.Run.HandOver {
+	if st, err := sup.Status(t.Context(), id); err != nil || st.Run.Status != mark.RunIsPaused || !st.Run.HandOver {
 		t.Errorf("after it was resumed it stands as %+v, %v", st, err)
 	}
 }

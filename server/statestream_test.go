@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/internal/history/runlog"
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 	"github.com/refrain-dev/refrain/server"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
@@ -22,6 +23,7 @@ import (
 
 // An answer with a large state is written key by key: it allocates not much more than to read the run.
 func TestLargeStateIsStreamed(t *testing.T) {
+	longtest.WithoutRace(t)
 	const keys, size = 32, 1 << 20
 	for name, events := range map[string]int{"an event a key": keys, "one event": 1} {
 		t.Run(name, func(t *testing.T) {

@@ -51,7 +51,7 @@ func (s *Server) view(w http.ResponseWriter, r *http.Request) error {
 // head returns the head of the run's page as JSON. The result may be up to old out of date.
 func (f *feed) head(lang prose.Language, old time.Duration) (rendering, error) {
 	return f.render(renderKey{"view", lang}, old, func() any {
-		return f.page.Head(runpage.Standing{
+		return f.page.Head(runpage.RunInfo{
 			ID: f.id, Name: f.name, Status: f.status, Definition: f.definition, Parent: f.parent, Language: lang,
 			Looks: f.looks, ReadOnly: f.s.cfg.ReadOnly, Workspace: f.workspace,
 		})

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/store"
 )
@@ -268,6 +269,7 @@ func FuzzPlainNumber(f *testing.F) {
 }
 
 func TestPlainNumbers(t *testing.T) {
+	longtest.WithoutRace(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20000 {
 		samePlainNumber(t, r.Uint64()>>r.IntN(64))
@@ -342,6 +344,7 @@ func BenchmarkNormalize(b *testing.B) {
 // What is appended can be read again: encoding/json reads no more than 10,000 lists and objects in each other, and the event
 // has some around the value.
 func TestNestingThatCanBeRead(t *testing.T) {
+	longtest.WithoutRace(t)
 	var v any
 	read := 0
 	for depth := range 10_010 {

@@ -31,6 +31,6 @@
 // [Supervisor.Recover] was called.
 //
 // Something else can decide which process drives a run, such as a cluster: see [Config.Driver]. It reads
-// the status of runs from [Supervisor.List] and [Supervisor.Standing], continues them with
+// the status of runs from [Supervisor.List] and [Supervisor.Status], continues them with
 // [ResumeOptions.After], and moves them with [Run.HandOver].
 package supervisor

@@ -15,9 +15,9 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-func standing(t testing.TB, sup *supervisor.Supervisor, id string) supervisor.Standing {
+func standing(t testing.TB, sup *supervisor.Supervisor, id string) supervisor.Status {
 	t.Helper()
-	st, err := sup.Standing(t.Context(), id)
+	st, err := sup.Status(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}

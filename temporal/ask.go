@@ -20,7 +20,7 @@ import (
 
 // ask is the activity that does something to a run: by way of the process that drives it, or itself
 // if there is none.
-func (w *Worker) ask(ctx context.Context, in asking) (Standing, error) {
+func (w *Worker) ask(ctx context.Context, in asking) (Status, error) {
 	err := w.do(ctx, &in)
 	again := activity.GetInfo(ctx).Attempt > 1
 	switch {
@@ -30,7 +30,7 @@ func (w *Worker) ask(ctx context.Context, in asking) (Standing, error) {
 		err = nil // an earlier attempt has done it
 	}
 	if err != nil {
-		return Standing{}, failure(err)
+		return Status{}, failure(err)
 	}
 	st, err := w.standing(ctx, in.RunID)
 	return st, failure(err)

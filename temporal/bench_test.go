@@ -195,7 +195,7 @@ func (b *bench) many(command string, iterations int, heartbeat time.Duration) {
 	used = b.used(hands...) - used
 	events := int64(0)
 	for _, id := range ids {
-		st, err := b.sup.Standing(b.Context(), id)
+		st, err := b.sup.Status(b.Context(), id)
 		if err != nil {
 			b.Error(err)
 		}

@@ -66,14 +66,14 @@ func Wake(ctx context.Context, c client.Client, id string, opts Options) error {
 // starts a workflow for a run that has none. Errors to expect are those of supervisor, such as
 // supervisor.ErrNoQuestion, a [*TakenError], an application error of the SDK, whose type is [KindRequest], and those of
 // the client.
-func Ask(ctx context.Context, c client.Client, id string, req Request, opts Options) (Standing, error) {
+func Ask(ctx context.Context, c client.Client, id string, req Request, opts Options) (Status, error) {
 	opts.defaults()
 	if _, err := running(ctx, c, id, opts.TaskQueue); err != nil {
-		return Standing{}, err
+		return Status{}, err
 	}
 	start := opts.start(id)
 	start.WorkflowIDConflictPolicy = enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
-	var st Standing
+	var st Status
 	handle, err := c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: c.NewWithStartWorkflowOperation(start, Workflow, opts.input(id)),
 		UpdateOptions: client.UpdateWorkflowOptions{WorkflowID: id, UpdateName: Update, Args: []any{req},
@@ -169,7 +169,7 @@ func (o *Options) defaults() {
 func (o *Options) start(id string) client.StartWorkflowOptions {
 	start := client.StartWorkflowOptions{ID: id, TaskQueue: o.TaskQueue,
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE}
-	if st := (Standing{Name: o.definition, Status: mark.RunRunning}); o.SearchAttributes && st.Name != "" {
+	if st := (Status{Name: o.definition, Status: mark.RunRunning}); o.SearchAttributes && st.Name != "" {
 		start.TypedSearchAttributes = temporal.NewSearchAttributes(st.attributes()...)
 	}
 	return start

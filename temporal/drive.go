@@ -25,7 +25,7 @@ import (
 )
 
 // drive is the activity that drives a run until it is over, paused, waits, or the worker stops.
-func (w *Worker) drive(ctx context.Context, in leg) (Standing, error) {
+func (w *Worker) drive(ctx context.Context, in leg) (Status, error) {
 	d := &driver{w: w, in: in, info: activity.GetInfo(ctx)}
 	defer w.watch(in.RunID, d)()
 	stop := d.beat(ctx)
@@ -135,7 +135,7 @@ func (d *driver) silent(held *lease.HeldError) bool {
 }
 
 // take begins to drive the run when nobody else drives it. If it returns no run, the standing is the result.
-func (d *driver) take(ctx context.Context) (*supervisor.Run, Standing, error) {
+func (d *driver) take(ctx context.Context) (*supervisor.Run, Status, error) {
 	look := time.NewTicker(max(50*time.Millisecond, d.w.cfg.Supervisor.LeaseRenew/4))
 	defer look.Stop()
 	for {
@@ -178,14 +178,14 @@ func (d *driver) take(ctx context.Context) (*supervisor.Run, Standing, error) {
 }
 
 // left is how a run stands that this worker leaves to others before it has taken it up.
-func (d *driver) left(st Standing) Standing {
+func (d *driver) left(st Status) Status {
 	st.Status, st.HandOver, st.Seq = mark.RunIsPaused, true, max(d.in.After, st.Seq)
 	return st
 }
 
 // follow waits until the run is over, paused or waits, and gives it back when it is not wanted here
 // any more.
-func (d *driver) follow(ctx context.Context, run *supervisor.Run) (Standing, error) {
+func (d *driver) follow(ctx context.Context, run *supervisor.Run) (Status, error) {
 	unwanted := make(chan struct{})
 	free := context.AfterFunc(ctx, func() {
 		if told(context.Cause(ctx)) {
@@ -202,10 +202,10 @@ func (d *driver) follow(ctx context.Context, run *supervisor.Run) (Standing, err
 	}
 	end, err := run.Wait(context.Background())
 	if err != nil {
-		return Standing{}, err
+		return Status{}, err
 	}
 	if errors.Is(end.Err, lease.ErrLost) || end.Run.Status == mark.RunRunning {
-		return Standing{}, fmt.Errorf("the run was lost: %w", end.Err) // tried again
+		return Status{}, fmt.Errorf("the run was lost: %w", end.Err) // tried again
 	}
 	st, err := d.w.standing(context.WithoutCancel(ctx), d.in.RunID)
 	if err != nil {

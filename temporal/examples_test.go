@@ -374,7 +374,7 @@ func onTemporal(t *testing.T, c *cluster, ex *example) *outcome {
 		if _, says := ev.Actions.StateDelta[mark.KeyRun]; !says {
 			continue
 		}
-		st, err := c.sup.Standing(t.Context(), id)
+		st, err := c.sup.Status(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -204,7 +204,7 @@ func (c *cluster) start(text string) string {
 }
 
 // ask asks for something by way of Temporal.
-func (c *cluster) ask(id string, req temporal.Request) temporal.Standing {
+func (c *cluster) ask(id string, req temporal.Request) temporal.Status {
 	c.Helper()
 	st, err := temporal.Ask(c.Context(), c.Client, id, req, temporal.Options{Heartbeat: 2 * time.Second})
 	if err != nil {
@@ -224,7 +224,7 @@ func (c *cluster) stands(id string, status mark.RunStatus) {
 		if !says {
 			continue
 		}
-		st, err := c.sup.Standing(c.Context(), id)
+		st, err := c.sup.Status(c.Context(), id)
 		if err != nil {
 			c.Fatal(err)
 		}
@@ -238,7 +238,7 @@ func (c *cluster) stands(id string, status mark.RunStatus) {
 }
 
 // result waits for the end of a run's workflow.
-func (c *cluster) result(id string) (st temporal.Standing, err error) {
+func (c *cluster) result(id string) (st temporal.Status, err error) {
 	c.Helper()
 	err = c.Client.GetWorkflow(c.Context(), id, "").Get(c.Context(), &st)
 	return st, err

@@ -80,7 +80,7 @@ func (c *cluster) over(id string) mark.Run {
 	c.Helper()
 	var run mark.Run
 	c.until("run "+id+" is over", func() bool {
-		st, err := c.sup.Standing(c.Context(), id)
+		st, err := c.sup.Status(c.Context(), id)
 		if err != nil {
 			c.Fatal(err)
 		}

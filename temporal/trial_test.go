@@ -181,9 +181,9 @@ func (k *campaign) begin() *trial {
 }
 
 // standing is how the run stands, as soon as the database can be asked.
-func (r *trial) standing() supervisor.Standing {
+func (r *trial) standing() supervisor.Status {
 	for {
-		st, err := r.sup.Standing(r.Context(), r.id)
+		st, err := r.sup.Status(r.Context(), r.id)
 		if err == nil || r.Context().Err() != nil {
 			return st
 		}

@@ -16,11 +16,11 @@ import (
 const (
 	// Workflow is the type of a run's workflow. Its ID is the run's.
 	Workflow = "refrain.Run"
-	// Query answers with the [Standing] that the workflow knows. This is the status when the run
+	// Query answers with the [Status] that the workflow knows. This is the status when the run
 	// last waited, was paused, or got a request. For a run that a worker drives, the heartbeat of
 	// the activity has the progress.
 	Query = "refrain.standing"
-	// Update sends a request. Its argument is a [Request], and its result a [Standing].
+	// Update sends a request. Its argument is a [Request], and its result a [Status].
 	Update = "refrain.ask"
 	// Look is a signal without a value. It reports that something was written into the log of
 	// the run.
@@ -96,8 +96,8 @@ type Request struct {
 
 func (r *Request) resumes() bool { return r.Do == Resume || r.Do == Raise }
 
-// Standing is the present status of a run.
-type Standing struct {
+// Status is the present status of a run.
+type Status struct {
 	RunID string `json:"run_id"`
 	// Name is the name of the definition.
 	Name     string         `json:"name,omitempty"`
@@ -137,7 +137,7 @@ type Input struct {
 	// Attributes says that the namespace has the search attributes.
 	Attributes bool `json:"attributes,omitempty"`
 	// Now is the status of the run when the previous workflow continued as this one.
-	Now *Standing `json:"now,omitempty"`
+	Now *Status `json:"now,omitempty"`
 }
 
 // leg is the input of Drive: the run up to its end, its next pause or its next question.
@@ -156,16 +156,16 @@ type asking struct {
 	Request
 }
 
-func standingOf(id, worker string, st supervisor.Standing) Standing {
+func standingOf(id, worker string, st supervisor.Status) Status {
 	r := st.Run
-	return Standing{
+	return Status{
 		RunID: id, Name: r.Name, Status: r.Status, HandOver: r.HandOver, Stop: r.Stop, Error: r.Error,
 		Deadline: r.Deadline, Seq: st.Seq, Open: st.Open, Worker: worker,
 	}
 }
 
 // attributes are the search attributes of a run that stands so.
-func (s *Standing) attributes() []temporal.SearchAttributeUpdate {
+func (s *Status) attributes() []temporal.SearchAttributeUpdate {
 	return []temporal.SearchAttributeUpdate{
 		temporal.NewSearchAttributeKeyKeyword(AttributeDefinition).ValueSet(s.Name),
 		temporal.NewSearchAttributeKeyKeyword(AttributeStatus).ValueSet(string(s.Status)),
@@ -174,4 +174,4 @@ func (s *Standing) attributes() []temporal.SearchAttributeUpdate {
 }
 
 // goesOn reports whether a worker is to drive the run.
-func (s *Standing) goesOn() bool { return s.Status == mark.RunRunning || s.HandOver }
+func (s *Status) goesOn() bool { return s.Status == mark.RunRunning || s.HandOver }

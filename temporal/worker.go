@@ -207,7 +207,7 @@ func (w *Worker) Look(ctx context.Context) error {
 
 // wake has the workflow of a run look how it stands, once for what was written last.
 func (w *Worker) wake(ctx context.Context, info *supervisor.Info) error {
-	if st := standingOf(info.ID, "", supervisor.Standing{Run: info.Run}); !st.goesOn() {
+	if st := standingOf(info.ID, "", supervisor.Status{Run: info.Run}); !st.goesOn() {
 		return nil
 	}
 	w.mu.Lock()
@@ -264,10 +264,10 @@ func (w *Worker) saw(id string, ev *session.Event) {
 	}
 }
 
-func (w *Worker) standing(ctx context.Context, id string) (Standing, error) {
-	st, err := w.sup.Standing(ctx, id)
+func (w *Worker) standing(ctx context.Context, id string) (Status, error) {
+	st, err := w.sup.Status(ctx, id)
 	if err != nil {
-		return Standing{}, err
+		return Status{}, err
 	}
 	return standingOf(id, w.cfg.Supervisor.Owner, st), nil
 }

@@ -125,9 +125,9 @@ func (o *office) submit() string {
 	return id
 }
 
-func (o *office) standing(id string) supervisor.Standing {
+func (o *office) standing(id string) supervisor.Status {
 	o.Helper()
-	st, err := o.sup.Standing(o.Context(), id)
+	st, err := o.sup.Status(o.Context(), id)
 	if err != nil {
 		o.Fatal(err)
 	}
@@ -135,12 +135,12 @@ func (o *office) standing(id string) supervisor.Standing {
 }
 
 // drive executes the activity that drives a run.
-func (o *office) drive(in leg) (st temporal.Standing, err error) {
+func (o *office) drive(in leg) (st temporal.Status, err error) {
 	o.Helper()
 	return o.execute("refrain.Drive", in)
 }
 
-func (o *office) execute(name string, in any) (st temporal.Standing, err error) {
+func (o *office) execute(name string, in any) (st temporal.Status, err error) {
 	o.Helper()
 	var s testsuite.WorkflowTestSuite
 	s.SetLogger(quiet)
@@ -196,7 +196,7 @@ func TestDrive(t *testing.T) {
 func TestAttemptDoesNotOverrideAPause(t *testing.T) {
 	o := newOffice(t)
 	id := o.submit()
-	first := make(chan temporal.Standing)
+	first := make(chan temporal.Status)
 	go func() {
 		st, err := o.drive(leg{RunID: id})
 		if err != nil {
@@ -235,7 +235,7 @@ func TestAttemptDoesNotOverrideAPause(t *testing.T) {
 func TestStop(t *testing.T) {
 	o := newOffice(t, func(c *temporal.Config) { c.Grace = time.Millisecond })
 	id := o.submit()
-	first := make(chan temporal.Standing)
+	first := make(chan temporal.Status)
 	go func() {
 		st, err := o.drive(leg{RunID: id})
 		if err != nil {
@@ -268,11 +268,11 @@ func TestUnwantedAttemptEndsItsStep(t *testing.T) {
 	ctx, unwanted := context.WithCancelCause(t.Context())
 	defer unwanted(nil)
 	env.SetWorkerOptions(worker.Options{BackgroundActivityContext: ctx})
-	first := make(chan temporal.Standing)
+	first := make(chan temporal.Status)
 	go func() {
 		defer close(first)
 		v, err := env.ExecuteActivity("refrain.Drive", leg{RunID: id})
-		var st temporal.Standing
+		var st temporal.Status
 		if err == nil {
 			err = v.Get(&st)
 		}

@@ -16,15 +16,15 @@ import (
 // Refrain changes how runs go on, and not this. doc/temporal.md says how it may change.
 type runs struct {
 	in       Input
-	now      Standing // the newest that is known
-	asked    *leg     // that somebody has asked for
-	look     bool     // it is to look how the run stands
-	canceled bool     // the workflow is
+	now      Status // the newest that is known
+	asked    *leg   // that somebody has asked for
+	look     bool   // it is to look how the run stands
+	canceled bool   // the workflow is
 }
 
 // Run drives a run until it is over. It is registered as [Workflow].
-func Run(ctx workflow.Context, in Input) (Standing, error) {
-	r := &runs{in: in, now: Standing{RunID: in.RunID, Status: mark.RunRunning}}
+func Run(ctx workflow.Context, in Input) (Status, error) {
+	r := &runs{in: in, now: Status{RunID: in.RunID, Status: mark.RunRunning}}
 	if in.Now != nil {
 		r.now = *in.Now
 	}
@@ -76,7 +76,7 @@ func (r *runs) long(ctx workflow.Context) bool {
 // drive lets a worker drive the run to its end, its next pause or its next question.
 func (r *runs) drive(ctx workflow.Context, next *leg) error {
 	r.asked, r.look = nil, false
-	var st Standing
+	var st Status
 	err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, driving(&r.in)), activityDrive, next).Get(ctx, &st)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (r *runs) wait(ctx workflow.Context) error {
 }
 
 // ask has a worker do something to the run, by way of the process that drives it if there is one.
-func (r *runs) ask(ctx workflow.Context, req Request) (st Standing, err error) {
+func (r *runs) ask(ctx workflow.Context, req Request) (st Status, err error) {
 	ctx = workflow.WithActivityOptions(ctx, requests(workflow.GetInfo(ctx).TaskQueueName))
 	err = workflow.ExecuteActivity(ctx, activityAsk, asking{r.in.RunID, req}).Get(ctx, &st)
 	if err == nil && req.resumes() {
@@ -113,7 +113,7 @@ func (r *runs) ask(ctx workflow.Context, req Request) (st Standing, err error) {
 }
 
 // learn takes what an activity has seen, unless a newer standing is known: an Ask can end while a leg does.
-func (r *runs) learn(ctx workflow.Context, st Standing) error {
+func (r *runs) learn(ctx workflow.Context, st Status) error {
 	was := r.now
 	if st.Seq < was.Seq {
 		return nil
@@ -129,7 +129,7 @@ func (r *runs) learn(ctx workflow.Context, st Standing) error {
 
 // listen answers queries, updates and signals, and a cancellation.
 func (r *runs) listen(ctx workflow.Context) error {
-	err := workflow.SetQueryHandler(ctx, Query, func() (Standing, error) { return r.now, nil })
+	err := workflow.SetQueryHandler(ctx, Query, func() (Status, error) { return r.now, nil })
 	if err == nil {
 		err = workflow.SetUpdateHandler(ctx, Update, r.ask)
 	}
@@ -162,7 +162,7 @@ func insists(ctx workflow.Context) bool {
 }
 
 // over ends the workflow of a run that has ended.
-func (r *runs) over() (Standing, error) {
+func (r *runs) over() (Status, error) {
 	switch {
 	case r.now.Status == mark.RunFailed:
 		return r.now, temporal.NewNonRetryableApplicationError(r.now.Error, KindFailed, nil, r.now)

@@ -39,8 +39,8 @@ type flow struct {
 	*testsuite.TestWorkflowEnvironment
 	testing.TB
 
-	drive func(context.Context, leg) (temporal.Standing, error)
-	ask   func(context.Context, asking) (temporal.Standing, error)
+	drive func(context.Context, leg) (temporal.Status, error)
+	ask   func(context.Context, asking) (temporal.Status, error)
 	legs  []int64 // after which events
 }
 
@@ -49,21 +49,21 @@ func newFlow(t testing.TB) *flow {
 	s.SetLogger(quiet)
 	c := &flow{TestWorkflowEnvironment: s.NewTestWorkflowEnvironment(), TB: t}
 	c.RegisterWorkflow(temporal.Run)
-	c.RegisterActivityWithOptions(func(ctx context.Context, in leg) (temporal.Standing, error) {
+	c.RegisterActivityWithOptions(func(ctx context.Context, in leg) (temporal.Status, error) {
 		if in.RunID != "r_1" {
 			t.Errorf("a leg of run %q", in.RunID)
 		}
 		c.legs = append(c.legs, in.After)
 		return c.drive(ctx, in)
 	}, activity.RegisterOptions{Name: "refrain.Drive"})
-	c.RegisterActivityWithOptions(func(ctx context.Context, in asking) (temporal.Standing, error) {
+	c.RegisterActivityWithOptions(func(ctx context.Context, in asking) (temporal.Status, error) {
 		return c.ask(ctx, in)
 	}, activity.RegisterOptions{Name: "refrain.Ask"})
 	return c
 }
 
 // later asks for something after a time. done is called with what is answered.
-func (c *flow) later(after time.Duration, req temporal.Request, done func(temporal.Standing, error)) {
+func (c *flow) later(after time.Duration, req temporal.Request, done func(temporal.Status, error)) {
 	c.RegisterDelayedCallback(func() {
 		c.UpdateWorkflow(temporal.Update, "", &answered{c.TB, done}, req)
 	}, after)
@@ -72,13 +72,13 @@ func (c *flow) later(after time.Duration, req temporal.Request, done func(tempor
 // answered takes the answer to an update.
 type answered struct {
 	testing.TB
-	done func(temporal.Standing, error)
+	done func(temporal.Status, error)
 }
 
 func (*answered) Accept()            {}
 func (a *answered) Reject(err error) { a.Errorf("the update was refused: %v", err) }
 func (a *answered) Complete(v any, err error) {
-	st, _ := v.(temporal.Standing)
+	st, _ := v.(temporal.Status)
 	if a.done != nil {
 		a.done(st, err)
 	} else if err != nil {
@@ -87,7 +87,7 @@ func (a *answered) Complete(v any, err error) {
 }
 
 // result is what the workflow comes to.
-func (c *flow) result() (st temporal.Standing) {
+func (c *flow) result() (st temporal.Status) {
 	c.Helper()
 	c.ExecuteWorkflow(temporal.Run, temporal.Input{RunID: "r_1"})
 	if !c.IsWorkflowCompleted() {
@@ -106,14 +106,14 @@ func (c *flow) wantLegs(want ...int64) {
 	}
 }
 
-func stands(status mark.RunStatus, seq int64) temporal.Standing {
-	return temporal.Standing{RunID: "r_1", Status: status, Seq: seq}
+func stands(status mark.RunStatus, seq int64) temporal.Status {
+	return temporal.Status{RunID: "r_1", Status: status, Seq: seq}
 }
 
 // A run that waits holds no worker, and goes on with its answer.
 func TestRunWaitsForAnAnswer(t *testing.T) {
 	c := newFlow(t)
-	c.drive = func(_ context.Context, in leg) (temporal.Standing, error) {
+	c.drive = func(_ context.Context, in leg) (temporal.Status, error) {
 		if in.After == 0 {
 			st := stands(mark.RunWaiting, 7)
 			st.Open, st.Deadline = []string{"q"}, c.Now().Add(72*time.Hour)
@@ -121,7 +121,7 @@ func TestRunWaitsForAnAnswer(t *testing.T) {
 		}
 		return stands(mark.RunCompleted, 12), nil
 	}
-	c.ask = func(_ context.Context, in asking) (temporal.Standing, error) {
+	c.ask = func(_ context.Context, in asking) (temporal.Status, error) {
 		if in.Do != temporal.Answer || in.Request.Answer == nil || in.Request.Answer.ID != "q" {
 			t.Errorf("asked for %+v", in)
 		}
@@ -140,7 +140,7 @@ func TestRunWaitsForAnAnswer(t *testing.T) {
 func TestDeadline(t *testing.T) {
 	c := newFlow(t)
 	began := c.Now()
-	c.drive = func(_ context.Context, in leg) (temporal.Standing, error) {
+	c.drive = func(_ context.Context, in leg) (temporal.Status, error) {
 		if in.After == 0 {
 			st := stands(mark.RunWaiting, 7)
 			st.Deadline = c.Now().Add(72 * time.Hour)
@@ -158,14 +158,14 @@ func TestDeadline(t *testing.T) {
 // A run that a person has paused goes on when a person says so, and not by a retry or a signal.
 func TestPausedByAPerson(t *testing.T) {
 	c := newFlow(t)
-	c.drive = func(_ context.Context, in leg) (temporal.Standing, error) {
+	c.drive = func(_ context.Context, in leg) (temporal.Status, error) {
 		if in.After == 0 {
 			return stands(mark.RunIsPaused, 7), nil
 		}
 		return stands(mark.RunCompleted, 12), nil
 	}
 	asked := 0
-	c.ask = func(_ context.Context, in asking) (temporal.Standing, error) {
+	c.ask = func(_ context.Context, in asking) (temporal.Status, error) {
 		asked++
 		return stands(mark.RunIsPaused, 7), nil
 	}
@@ -175,7 +175,7 @@ func TestPausedByAPerson(t *testing.T) {
 			t.Errorf("a look: %d legs, %d looks", len(c.legs), asked)
 		}
 		v, err := c.QueryWorkflow(temporal.Query)
-		var st temporal.Standing
+		var st temporal.Status
 		if err == nil {
 			err = v.Get(&st)
 		}
@@ -191,13 +191,13 @@ func TestPausedByAPerson(t *testing.T) {
 // What was written into the log without Temporal is seen when somebody says so.
 func TestLook(t *testing.T) {
 	c := newFlow(t)
-	c.drive = func(_ context.Context, in leg) (temporal.Standing, error) {
+	c.drive = func(_ context.Context, in leg) (temporal.Status, error) {
 		if in.After == 0 {
 			return stands(mark.RunWaiting, 7), nil
 		}
 		return stands(mark.RunCompleted, 12), nil
 	}
-	c.ask = func(_ context.Context, in asking) (temporal.Standing, error) {
+	c.ask = func(_ context.Context, in asking) (temporal.Status, error) {
 		st := stands(mark.RunIsPaused, 9)
 		st.HandOver = true
 		return st, nil
@@ -210,7 +210,7 @@ func TestLook(t *testing.T) {
 // A worker that stops hands the run over: the next leg begins at once.
 func TestHandOver(t *testing.T) {
 	c := newFlow(t)
-	c.drive = func(_ context.Context, in leg) (temporal.Standing, error) {
+	c.drive = func(_ context.Context, in leg) (temporal.Status, error) {
 		if in.After == 0 {
 			st := stands(mark.RunIsPaused, 7)
 			st.HandOver = true
@@ -225,9 +225,9 @@ func TestHandOver(t *testing.T) {
 // An attempt that fails is repeated with the same input: what somebody wanted since stands.
 func TestAttempts(t *testing.T) {
 	c := newFlow(t)
-	c.drive = func(context.Context, leg) (temporal.Standing, error) {
+	c.drive = func(context.Context, leg) (temporal.Status, error) {
 		if len(c.legs) < 5 {
-			return temporal.Standing{}, errors.New("the run was lost")
+			return temporal.Status{}, errors.New("the run was lost")
 		}
 		return stands(mark.RunCompleted, 12), nil
 	}
@@ -242,14 +242,14 @@ func TestAttempts(t *testing.T) {
 // Of what an Ask and a leg have seen, the newer holds, whichever comes first.
 func TestNewerStandingHolds(t *testing.T) {
 	c := newFlow(t)
-	c.drive = func(ctx context.Context, in leg) (temporal.Standing, error) {
+	c.drive = func(ctx context.Context, in leg) (temporal.Status, error) {
 		if in.After == 0 {
 			return stands(mark.RunWaiting, 7), nil
 		}
 		return stands(mark.RunCompleted, 12), nil
 	}
 	n := 0
-	c.ask = func(context.Context, asking) (temporal.Standing, error) {
+	c.ask = func(context.Context, asking) (temporal.Status, error) {
 		if n++; n == 1 {
 			return stands(mark.RunWaiting, 5), nil // read before the leg ended
 		}
@@ -266,20 +266,20 @@ func TestNewerStandingHolds(t *testing.T) {
 // Who asks for what cannot be done is told so, and the run is as before.
 func TestRefusedRequest(t *testing.T) {
 	c := newFlow(t)
-	c.drive = func(_ context.Context, in leg) (temporal.Standing, error) {
+	c.drive = func(_ context.Context, in leg) (temporal.Status, error) {
 		if in.After == 0 {
 			return stands(mark.RunWaiting, 7), nil
 		}
 		return stands(mark.RunCompleted, 12), nil
 	}
-	c.ask = func(_ context.Context, in asking) (temporal.Standing, error) {
+	c.ask = func(_ context.Context, in asking) (temporal.Status, error) {
 		if in.Do == temporal.Answer {
-			return temporal.Standing{}, sdk.NewNonRetryableApplicationError("no such question", "no_question", nil)
+			return temporal.Status{}, sdk.NewNonRetryableApplicationError("no such question", "no_question", nil)
 		}
 		return stands(mark.RunWaiting, 7), nil
 	}
 	told := false
-	c.later(time.Hour, temporal.Request{Do: temporal.Answer}, func(_ temporal.Standing, err error) {
+	c.later(time.Hour, temporal.Request{Do: temporal.Answer}, func(_ temporal.Status, err error) {
 		app, ok := errors.AsType[*sdk.ApplicationError](err)
 		told = ok && app.Type() == "no_question"
 	})
@@ -294,8 +294,8 @@ func TestRefusedRequest(t *testing.T) {
 // A workflow that is canceled cancels its run, also if that is not being driven.
 func TestCanceledWorkflow(t *testing.T) {
 	c := newFlow(t)
-	c.drive = func(context.Context, leg) (temporal.Standing, error) { return stands(mark.RunIsPaused, 7), nil }
-	c.ask = func(_ context.Context, in asking) (temporal.Standing, error) {
+	c.drive = func(context.Context, leg) (temporal.Status, error) { return stands(mark.RunIsPaused, 7), nil }
+	c.ask = func(_ context.Context, in asking) (temporal.Status, error) {
 		if in.Do != temporal.Cancel {
 			t.Errorf("asked for %s", in.Do)
 		}
@@ -312,11 +312,11 @@ func TestCanceledWorkflow(t *testing.T) {
 // A cancellation outlives a store that is away for longer than one request lasts.
 func TestCanceledWhileTheStoreIsAway(t *testing.T) {
 	c := newFlow(t)
-	c.drive = func(context.Context, leg) (temporal.Standing, error) { return stands(mark.RunWaiting, 7), nil }
+	c.drive = func(context.Context, leg) (temporal.Status, error) { return stands(mark.RunWaiting, 7), nil }
 	back := c.Now().Add(15 * time.Minute)
-	c.ask = func(_ context.Context, in asking) (temporal.Standing, error) {
+	c.ask = func(_ context.Context, in asking) (temporal.Status, error) {
 		if c.Now().Before(back) {
-			return temporal.Standing{}, errors.New("the store is away")
+			return temporal.Status{}, errors.New("the store is away")
 		}
 		return stands(mark.RunCanceled, 9), nil
 	}
@@ -330,7 +330,7 @@ func TestCanceledWhileTheStoreIsAway(t *testing.T) {
 // A run that was canceled by a person is one that has ended, and no mistake.
 func TestCanceledRun(t *testing.T) {
 	c := newFlow(t)
-	c.drive = func(context.Context, leg) (temporal.Standing, error) { return stands(mark.RunCanceled, 7), nil }
+	c.drive = func(context.Context, leg) (temporal.Status, error) { return stands(mark.RunCanceled, 7), nil }
 	if st := c.result(); st.Status != mark.RunCanceled {
 		t.Errorf("it ends as %+v", st)
 	}
@@ -339,13 +339,13 @@ func TestCanceledRun(t *testing.T) {
 // The workflow of a run that fails, fails, and says how the run stands.
 func TestFailedRun(t *testing.T) {
 	c := newFlow(t)
-	c.drive = func(context.Context, leg) (temporal.Standing, error) {
+	c.drive = func(context.Context, leg) (temporal.Status, error) {
 		st := stands(mark.RunFailed, 7)
 		st.Error = "out of luck"
 		return st, nil
 	}
 	c.ExecuteWorkflow(temporal.Run, temporal.Input{RunID: "r_1"})
-	var st temporal.Standing
+	var st temporal.Status
 	app, ok := errors.AsType[*sdk.ApplicationError](c.GetWorkflowError())
 	if !ok || app.Type() != temporal.KindFailed || app.Details(&st) != nil || st.Error != "out of luck" {
 		t.Errorf("it ends with %v, %+v", c.GetWorkflowError(), st)
@@ -355,7 +355,7 @@ func TestFailedRun(t *testing.T) {
 // A run that has ended goes on with a higher limit: the request comes to a workflow that it has started.
 func TestRaisedLimit(t *testing.T) {
 	c, raised := newFlow(t), make(chan struct{})
-	c.drive = func(_ context.Context, in leg) (temporal.Standing, error) {
+	c.drive = func(_ context.Context, in leg) (temporal.Status, error) {
 		if !in.Continue {
 			return stands(mark.RunCompleted, 12), nil
 		}
@@ -374,12 +374,12 @@ func TestRaisedLimit(t *testing.T) {
 		return stands(mark.RunCompleted, 30), nil
 	}
 	done := int64(12)
-	c.ask = func(context.Context, asking) (temporal.Standing, error) {
+	c.ask = func(context.Context, asking) (temporal.Status, error) {
 		st := stands(mark.RunCompleted, done)
 		done += 8
 		return st, nil
 	}
-	c.later(0, temporal.Request{Do: temporal.Resume, Continue: true, Program: []byte(`{"limit":9}`)}, func(_ temporal.Standing, err error) {
+	c.later(0, temporal.Request{Do: temporal.Resume, Continue: true, Program: []byte(`{"limit":9}`)}, func(_ temporal.Status, err error) {
 		if err != nil {
 			t.Error(err)
 		}
@@ -394,7 +394,7 @@ func TestRaisedLimit(t *testing.T) {
 // Search attributes say how the run stands, if the namespace has them.
 func TestSearchAttributes(t *testing.T) {
 	c := newFlow(t)
-	c.drive = func(_ context.Context, in leg) (temporal.Standing, error) {
+	c.drive = func(_ context.Context, in leg) (temporal.Status, error) {
 		st := stands(mark.RunCompleted, 12)
 		st.Name, st.Stop = "poem", "goal"
 		return st, nil
@@ -415,20 +415,20 @@ func TestSearchAttributes(t *testing.T) {
 func TestContinueAsNew(t *testing.T) {
 	c := newFlow(t)
 	seven := 7.0
-	c.drive = func(context.Context, leg) (temporal.Standing, error) {
+	c.drive = func(context.Context, leg) (temporal.Status, error) {
 		st := stands(mark.RunWaiting, 7)
 		st.Open, st.Iteration, st.Score = []string{"q"}, 3, &seven
 		return st, nil
 	}
-	c.ask = func(_ context.Context, in asking) (temporal.Standing, error) {
+	c.ask = func(_ context.Context, in asking) (temporal.Status, error) {
 		if in.Do == temporal.Pause {
-			return temporal.Standing{}, sdk.NewNonRetryableApplicationError("it is paused", "paused", nil)
+			return temporal.Status{}, sdk.NewNonRetryableApplicationError("it is paused", "paused", nil)
 		}
 		return stands(mark.RunWaiting, 7), nil
 	}
 	c.RegisterDelayedCallback(func() { c.SignalWorkflow(temporal.Look, nil) }, time.Hour)
 	c.RegisterDelayedCallback(func() { c.SetContinueAsNewSuggested(true) }, 2*time.Hour)
-	c.later(3*time.Hour, temporal.Request{Do: temporal.Pause}, func(_ temporal.Standing, err error) {
+	c.later(3*time.Hour, temporal.Request{Do: temporal.Pause}, func(_ temporal.Status, err error) {
 		if err == nil {
 			t.Error("it was paused")
 		}
@@ -448,8 +448,8 @@ func TestContinueAsNew(t *testing.T) {
 	}
 
 	c = newFlow(t)
-	c.drive = func(_ context.Context, in leg) (temporal.Standing, error) { return stands(mark.RunCompleted, 12), nil }
-	c.ask = func(context.Context, asking) (temporal.Standing, error) {
+	c.drive = func(_ context.Context, in leg) (temporal.Status, error) { return stands(mark.RunCompleted, 12), nil }
+	c.ask = func(context.Context, asking) (temporal.Status, error) {
 		st := stands(mark.RunIsPaused, 9)
 		st.HandOver = true
 		return st, nil
@@ -467,7 +467,7 @@ func TestContinueAsNew(t *testing.T) {
 func TestLookKeepsTheScore(t *testing.T) {
 	c := newFlow(t)
 	score := 4.5
-	c.drive = func(_ context.Context, in leg) (temporal.Standing, error) {
+	c.drive = func(_ context.Context, in leg) (temporal.Status, error) {
 		if in.After > 0 {
 			return stands(mark.RunCompleted, 12), nil
 		}
@@ -475,10 +475,10 @@ func TestLookKeepsTheScore(t *testing.T) {
 		st.Iteration, st.Score = 3, &score
 		return st, nil
 	}
-	c.ask = func(context.Context, asking) (temporal.Standing, error) { return stands(mark.RunIsPaused, 7), nil }
+	c.ask = func(context.Context, asking) (temporal.Status, error) { return stands(mark.RunIsPaused, 7), nil }
 	c.RegisterDelayedCallback(func() { c.SignalWorkflow(temporal.Look, nil) }, time.Hour)
 	c.RegisterDelayedCallback(func() {
-		var st temporal.Standing
+		var st temporal.Status
 		v, err := c.QueryWorkflow(temporal.Query)
 		if err == nil {
 			err = v.Get(&st)

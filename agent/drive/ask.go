@@ -50,8 +50,8 @@ func (p Place) Ask(ev *session.Event, q mark.Question, yield func(*session.Event
 	}
 	if known := p.Recorded(); known != nil {
 		if known.Mark == nil || known.Mark.Kind != mark.KindAsked {
-			return nil, &agent.DivergedError{Address: inv.address, Recorded: describe(known),
-				Said: "a question: " + q.Text}
+			return nil, &agent.DivergedError{Address: inv.address, Want: describe(known),
+				Got: "a question: " + q.Text}
 		}
 		if err := known.Mark.Decode(&q); err != nil {
 			return nil, err

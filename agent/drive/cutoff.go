@@ -140,7 +140,7 @@ func (x *replayLog) checkTree(tree *Tree) error {
 			continue
 		}
 		if mismatch := treeMismatch(tree, r.parent.parent == nil, at.above, at.name); mismatch != "" {
-			return &agent.DivergedError{Address: r.address, Recorded: describe(x.readEvent(e.seq)), Said: mismatch}
+			return &agent.DivergedError{Address: r.address, Want: describe(x.readEvent(e.seq)), Got: mismatch}
 		}
 		good = at
 	}

@@ -261,7 +261,7 @@ func (r *Replay) match(of *stepRun, ev *session.Event, inOrder bool) (*session.E
 	}
 	if next := of.firstUnreplayed(); inOrder && next != at {
 		first := r.event(next)
-		return nil, &agent.DivergedError{Address: first.Address, Recorded: describe(first), Said: describe(ev)}
+		return nil, &agent.DivergedError{Address: first.Address, Want: describe(first), Got: describe(ev)}
 	}
 	if place < 0 {
 		return ev, nil

@@ -130,7 +130,7 @@ func (s *Step) failMissing(next *session.Event, what string) bool {
 	if next == nil {
 		return false
 	}
-	s.stopWith(s.inv.run.Replay.diverge(&agent.DivergedError{Address: next.Address, Recorded: describe(next), Said: what}))
+	s.stopWith(s.inv.run.Replay.diverge(&agent.DivergedError{Address: next.Address, Want: describe(next), Got: what}))
 	return true
 }
 
@@ -219,7 +219,7 @@ func compareReplayed(recorded, repeated *session.Event) *agent.DivergedError {
 	if bytes.Equal(a, b) {
 		return nil
 	}
-	return &agent.DivergedError{Address: recorded.Address, Recorded: string(a), Said: string(b)}
+	return &agent.DivergedError{Address: recorded.Address, Want: string(a), Got: string(b)}
 }
 
 // sameMark reports whether two events have the same mark and nothing else. Most events of a log are marks, and this

@@ -128,8 +128,8 @@ type CLIError struct {
 	Program string
 	// Outcome is denied, limited, not_configured, failed, crashed or no_result.
 	Outcome CLIOutcome
-	// Said is the end of the program's message about its failure, at most 10 lines and 2 kB.
-	Said string
+	// Message is the end of the program's message about its failure, at most 10 lines and 2 kB.
+	Message string
 	// Denied are the names of the tools that it was not allowed to use.
 	Denied []string
 	// Until is the time at which its provider accepts requests again; zero if this is not known.
@@ -170,11 +170,11 @@ func (e *CLIError) Error() string {
 			text += ", which is longer than at_most of on_limit"
 		}
 	case codingcli.NoResult, codingcli.Crashed:
-		return text + "it ended without a result" + after(": ", e.Said)
+		return text + "it ended without a result" + after(": ", e.Message)
 	default:
 		text += "it failed"
 	}
-	return text + after(". It says: ", e.Said)
+	return text + after(". It says: ", e.Message)
 }
 
 // after returns before and text together, or "" if text is empty.

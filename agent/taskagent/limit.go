@@ -70,7 +70,7 @@ func (t *task) wait(ctx agent.InvocationContext, w *waiting, out *outcome, err *
 		return false
 	}
 	*err = nil
-	m, e := mark.New(mark.KindLimited, mark.Limited{Until: until.UTC(), Why: brief.Line(failed.Said, lineLength)})
+	m, e := mark.New(mark.KindLimited, mark.Limited{Until: until.UTC(), Why: brief.Line(failed.Message, lineLength)})
 	if e != nil {
 		yield(nil, e)
 		return false

@@ -71,8 +71,8 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got c
 			called = codingcli.Crashed
 		}
 	}
-	out := outcome{words: trimNewline(r.Said), used: &r.Usage, model: r.Model, result: map[string]any{
-		"outcome": string(called), "said": r.Said, "session": r.Session, "denied": r.Denied, "denied_commands": r.Commands,
+	out := outcome{words: trimNewline(r.Answer), used: &r.Usage, model: r.Model, result: map[string]any{
+		"outcome": string(called), "said": r.Answer, "session": r.Session, "denied": r.Denied, "denied_commands": r.Commands,
 		"continued": known(p.before.ID != "", p.before.ID),
 		"turns":     known(r.Turns > 0, r.Turns), "input_tokens": known(!r.Usage.Estimated, r.Usage.InputTokens),
 		"output_tokens": known(!r.Usage.Estimated, r.Usage.OutputTokens), "cost": known(r.Usage.Cost != nil, r.Usage.Cost),
@@ -96,12 +96,12 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got c
 		return out, err
 	}
 	out.unfinished = slices.Contains([]codingcli.Outcome{codingcli.Idle, codingcli.Crashed, codingcli.NoResult, codingcli.Failed}, called)
-	failed := &CLIError{Program: c.name(), Outcome: called, Said: tail(r.Said), Denied: r.Denied}
+	failed := &CLIError{Program: c.name(), Outcome: called, Message: tail(r.Answer), Denied: r.Denied}
 	if r.Outcome == codingcli.Limited {
 		failed.Until, out.limit = r.Until, &limit{until: r.Until, least: r.Wait}
 	}
 	if r.Outcome == codingcli.NoResult {
-		failed.Said = cmp.Or(tail(got.Stderr), got.State)
+		failed.Message = cmp.Or(tail(got.Stderr), got.State)
 	}
 	return out, failed
 }
@@ -109,7 +109,7 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got c
 // answeredNothing reports whether the model did not answer a program that reports success. Then the program's message is an
 // error of its provider, as Qwen Code prints it, or the program has used no tokens.
 func answeredNothing(r *codingcli.Report) bool {
-	if strings.HasPrefix(strings.TrimSpace(r.Said), "[API Error") {
+	if strings.HasPrefix(strings.TrimSpace(r.Answer), "[API Error") {
 		return true
 	}
 	return !r.Usage.Estimated && r.Usage.Calls > 0 && r.Usage.InputTokens == 0 && r.Usage.CachedTokens == 0 && r.Usage.OutputTokens == 0

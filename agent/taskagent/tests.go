@@ -63,8 +63,8 @@ func (a *CommandAgent) counted(out outcome, got *completion) (outcome, error) {
 	}
 	m := r.Map()
 	out.output, out.result["json"] = m, m
-	if r.Said != "" {
-		out.words = r.Said
+	if r.Summary != "" {
+		out.words = r.Summary
 	}
 	return out, nil
 }

@@ -186,7 +186,7 @@ func (e *Eval) answer(ctx context.Context, j *job, view *session.View) (why stri
 func valueOf(q *mark.Question, answer any) json.RawMessage {
 	switch v := answer.(type) {
 	case string:
-		return operations.Said(q, v)
+		return operations.AnswerValue(q, v)
 	case bool:
 		if q.Kind == mark.AskConfirmation {
 			answer = map[string]any{"confirmed": v}

@@ -132,7 +132,7 @@ func (f *Flags) Where(ctx context.Context, e *term.Env) (string, error) {
 // Of connects to the cluster of a run, and returns the connection and the run's driver.
 func (f *Flags) Of(ctx context.Context, e *term.Env, sup *supervisor.Supervisor, id string) (cluster.Client,
 	string, error) {
-	st, err := sup.Standing(ctx, id)
+	st, err := sup.Status(ctx, id)
 	if err != nil {
 		return nil, "", term.Failure(err)
 	}

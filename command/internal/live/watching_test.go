@@ -61,7 +61,7 @@ func (d *driven) mark(kind mark.Kind, status mark.RunStatus, data any) {
 // watch follows the run from its beginning, and returns what it saw.
 // standing says how the run stands that its log calls running.
 func (d *driven) standing(ctx context.Context) (string, *lease.HeldError, error) {
-	return runlog.Standing(ctx, d.store, runstore.KeyOf("r_1"), mark.RunRunning, lease.Dead)
+	return runlog.PresentStatus(ctx, d.store, runstore.KeyOf("r_1"), mark.RunRunning, lease.Dead)
 }
 
 func (d *driven) watch(ctx context.Context) (kinds []mark.Kind, alive int, err error) {

@@ -116,7 +116,7 @@ func (f *eventsFlags) note(ctx context.Context, e *term.Env, run *runstore.Run, 
 		return nil
 	}
 	sum := summary()
-	status, _, err := run.Standing(ctx, sum.Status, lease.Dead)
+	status, _, err := run.Status(ctx, sum.Status, lease.Dead)
 	if err != nil {
 		return term.Failure(err)
 	}

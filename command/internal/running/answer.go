@@ -152,7 +152,7 @@ func (f *answerFlags) value(q mark.Question, answer []string) (json.RawMessage, 
 
 // answerValue is a text as the question wants to have its answer.
 func answerValue(q *mark.Question, text string) (json.RawMessage, error) {
-	value := operations.Said(q, text)
+	value := operations.AnswerValue(q, text)
 	err := q.Check(&mark.Answer{ID: q.ID, Value: value})
 	switch q.Kind {
 	case mark.AskText:
@@ -260,7 +260,7 @@ func (f *askedFlags) give(ctx context.Context, e *term.Env, of *openRun, q mark.
 // questions that are still open.
 func (f *askedFlags) giveOnly(ctx context.Context, e *term.Env, sup *supervisor.Supervisor, id string,
 	a mark.Answer) (mark.Run, []mark.Question, error) {
-	st, err := sup.Standing(ctx, id)
+	st, err := sup.Status(ctx, id)
 	if err != nil {
 		return st.Run, nil, err
 	}

@@ -70,7 +70,7 @@ func Read(ctx context.Context, store session.Service, id string) (*runlog.Run, e
 
 // unbegun returns the error of a command about a run without events.
 func unbegun(ctx context.Context, store session.Service, id string) error {
-	status, held, err := runlog.Standing(ctx, store, KeyOf(id), mark.RunRunning, lease.Dead)
+	status, held, err := runlog.PresentStatus(ctx, store, KeyOf(id), mark.RunRunning, lease.Dead)
 	switch {
 	case err != nil:
 		return term.Failure(err)

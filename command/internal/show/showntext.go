@@ -187,7 +187,7 @@ func printOutlook(w io.Writer, o *prose.Outlook) {
 	for i := range o.Ledger {
 		r := &o.Ledger[i]
 		parts := slices.DeleteFunc([]string{r.Words.Amount, r.Words.Tag, r.Words.Why}, func(s string) bool { return s == "" })
-		rows = append(rows, [2]string{markers(r.Tense == loop.TenseLikely, r.Name == o.Nearest) + r.Words.Title, strings.Join(parts, "; ")})
+		rows = append(rows, [2]string{markers(r.Status == loop.ConditionLikely, r.Name == o.Nearest) + r.Words.Title, strings.Join(parts, "; ")})
 	}
 	printRows(w, rows)
 }

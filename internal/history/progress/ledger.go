@@ -12,7 +12,7 @@ import (
 // Ledger returns every stop condition of the loop with its value, its bound and how near it is, at a time of the
 // run's clock. While the loop runs, it shows how the loop can stop; afterwards, why it stopped, from the stop record.
 //
-// If the log lacks the outcomes of steps, as logs of old versions do, some rows have the tense [loop.TenseUnknown].
+// If the log lacks the outcomes of steps, as logs of old versions do, some rows have the status [loop.ConditionUnknown].
 func (l *Loop) Ledger(now time.Duration) loop.Ledger {
 	t, whole := l.Tally()
 	led := l.Plan.Ledger(&t, l.Moment(now))
@@ -34,7 +34,7 @@ func forget(rows []loop.Row) {
 			continue
 		}
 		r.Have, r.Counted, r.Near, r.Holds, r.Value = nil, 0, 0, false, ""
-		r.Tense, r.Note = loop.TenseUnknown, "the log does not tell"
+		r.Status, r.Note = loop.ConditionUnknown, "the log does not tell"
 	}
 }
 
@@ -50,16 +50,16 @@ func recordedRows(rows []loop.Row, rec *loop.StopRecord, canExit []string) []loo
 			}
 			continue
 		}
-		out[i] = loop.Row{ConditionRecord: c, Tense: loop.TenseFar}
+		out[i] = loop.Row{ConditionRecord: c, Status: loop.ConditionFar}
 		switch r := &out[i]; {
 		case c.Fired:
-			r.Tense, r.Near = loop.TenseFired, 1
+			r.Status, r.Near = loop.ConditionFired, 1
 		case c.Holds:
-			r.Tense, r.Near = loop.TenseHolds, 1
+			r.Status, r.Near = loop.ConditionHolds, 1
 		case c.Name == "exit_loop":
-			r.Tense, r.Who = loop.TenseNotAsked, canExit
+			r.Status, r.Who = loop.ConditionNotAsked, canExit
 		case c.Value == "":
-			r.Tense = loop.TenseUnknown
+			r.Status = loop.ConditionUnknown
 		}
 	}
 	return out

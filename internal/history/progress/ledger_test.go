@@ -29,7 +29,7 @@ import (
 // tenses is a ledger, a row on each line.
 func tenses(l loop.Ledger) (lines []string) {
 	for _, r := range l.Rows {
-		line := r.Name + " " + string(r.Tense)
+		line := r.Name + " " + string(r.Status)
 		if r.Have != nil {
 			line += fmt.Sprintf(" %.6g of %.6g", *r.Have, *r.Bound)
 		}
@@ -106,7 +106,7 @@ func TestLedgerIsTheStopRecordAtTheEnd(t *testing.T) {
 				led := s.Loop.Ledger(live.Tree().Now)
 				for i, c := range rec.Conditions {
 					r := led.Rows[i]
-					if !cmp.Equal(r.ConditionRecord, c) || (r.Tense == loop.TenseFired) != c.Fired || numbered(c.Name) && r.Bound == nil {
+					if !cmp.Equal(r.ConditionRecord, c) || (r.Status == loop.ConditionFired) != c.Fired || numbered(c.Name) && r.Bound == nil {
 						t.Fatalf("seed %d, %s: recorded %+v, the ledger has %+v", seed, ev.Address, c, r)
 					}
 				}

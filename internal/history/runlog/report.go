@@ -58,7 +58,7 @@ type ReportOptions struct {
 }
 
 // Report computes the report of the last run in one pass over the log. It has the complete texts of recent events only. For
-// dead see [Run.Standing].
+// dead see [Run.Status].
 func (r *Run) Report(ctx context.Context, opts ReportOptions, dead func(string) bool) (*Report, error) {
 	live := progress.Live{Whole: r.Wholes.Of, Most: opts.Most, Keep: cmp.Or(opts.Keep, opts.Pass), Drop: opts.Drop}
 	sees := prose.Watch{Fold: progress.Fold{Whole: r.Wholes.Of}}
@@ -84,7 +84,7 @@ func (r *Run) Report(ctx context.Context, opts ReportOptions, dead func(string) 
 	s.Acts = acts.All()
 	var held *lease.HeldError
 	var err error
-	s.Status, held, err = r.Standing(ctx, s.Summary.Status, dead)
+	s.Status, held, err = r.Status(ctx, s.Summary.Status, dead)
 	if held != nil {
 		s.DrivenBy = held.Owner
 	}

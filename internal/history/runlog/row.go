@@ -116,7 +116,7 @@ func RowOf(ctx context.Context, store session.Service, s session.Session, dead f
 		row.StopReason = "" // the loop was interrupted and can continue, so it has not stopped
 	}
 	var held *lease.HeldError
-	if row.Status, held, err = Standing(ctx, store, key, by, dead); err != nil {
+	if row.Status, held, err = PresentStatus(ctx, store, key, by, dead); err != nil {
 		return nil, err
 	}
 	if by == mark.RunRunning && row.Status != string(by) && row.Status != StatusInterrupted {

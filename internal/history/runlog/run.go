@@ -267,14 +267,14 @@ func (r *Run) shared(ev *session.Event) *session.Event {
 	return &short
 }
 
-// Standing returns the present status of the run, and the process that drives it; nil if no process does. by is the run's
+// Status returns the present status of the run, and the process that drives it; nil if no process does. by is the run's
 // status in the log. A run in a file that is running according to its log is interrupted. dead reports whether the owner
 // of a lease is known to have died; it may be nil.
-func (r *Run) Standing(ctx context.Context, by mark.RunStatus, dead func(string) bool) (string, *lease.HeldError, error) {
+func (r *Run) Status(ctx context.Context, by mark.RunStatus, dead func(string) bool) (string, *lease.HeldError, error) {
 	if r.Store == nil && by == mark.RunRunning {
 		return StatusInterrupted, nil, nil
 	}
-	return Standing(ctx, r.Store, r.Key, by, dead)
+	return PresentStatus(ctx, r.Store, r.Key, by, dead)
 }
 
 // StatusInterrupted is the status of a run that is running according to its log, but that no process drives. It can
@@ -285,7 +285,7 @@ const StatusInterrupted = "interrupted"
 // session ended before it wrote an event. A store.Starter has such a run only if an older version has created it.
 const StatusNotBegun = "not_begun"
 
-// AllStatuses returns every status that [Standing] or [RowOf] can return.
+// AllStatuses returns every status that [PresentStatus] or [RowOf] can return.
 func AllStatuses() []string {
 	return []string{
 		string(mark.RunRunning), string(mark.RunIsPaused), string(mark.RunWaiting), string(mark.RunCompleted),
@@ -293,9 +293,9 @@ func AllStatuses() []string {
 	}
 }
 
-// Standing returns the present status of a run in a store, and the process that drives it; nil if no process does. The
-// status is that of the log, or [StatusInterrupted]. See [Run.Standing].
-func Standing(ctx context.Context, store session.Service, key lease.Key, by mark.RunStatus,
+// PresentStatus returns the present status of a run in a store, and the process that drives it; nil if no process does. The
+// status is that of the log, or [StatusInterrupted]. See [Run.Status].
+func PresentStatus(ctx context.Context, store session.Service, key lease.Key, by mark.RunStatus,
 	dead func(string) bool) (string, *lease.HeldError, error) {
 	leaser, ok := store.(lease.Leaser)
 	if by != mark.RunRunning || !ok {

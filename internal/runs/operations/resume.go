@@ -249,7 +249,7 @@ func ForkFitting(ctx context.Context, sup *supervisor.Supervisor, id string, at 
 // Misfit returns why a run was not forked with a definition.
 func Misfit(e *agent.DivergedError) string {
 	return fmt.Sprintf("at %s the log has %s; now there is: %s. No fork was made: fork at an earlier place, or with a definition "+
-		"that has the same steps up to there", e.Address, e.Recorded, e.Said)
+		"that has the same steps up to there", e.Address, e.Want, e.Got)
 }
 
 // AnswerRequest answers a question of a run.
@@ -347,9 +347,9 @@ func saidForm(q *mark.Question, text, word string) json.RawMessage {
 	return answer
 }
 
-// Said converts a text into the value of an answer to a question. It returns a text that does not fit
+// AnswerValue converts a text into the value of an answer to a question. It returns a text that does not fit
 // the kind of question unchanged, so that [mark.Question.Check] refuses it.
-func Said(q *mark.Question, text string) json.RawMessage {
+func AnswerValue(q *mark.Question, text string) json.RawMessage {
 	short := strings.TrimSpace(text)
 	word := strings.ToLower(strings.TrimRight(short, ".!"))
 	var value any = text

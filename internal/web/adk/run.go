@@ -125,7 +125,7 @@ func (a *API) answer(ctx context.Context, id string, message *genai.Content) err
 		text.WriteString(p.Text)
 	}
 	if data == nil {
-		data = operations.Said(&q, text.String())
+		data = operations.AnswerValue(&q, text.String())
 	}
 	return a.Runs.Answer(context.WithoutCancel(ctx), id, &operations.AnswerRequest{Question: q.ID, Value: data})
 }

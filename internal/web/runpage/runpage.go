@@ -11,7 +11,7 @@
 //		p.Add(ev)
 //		p.Wrote(ev)
 //	}
-//	head := p.Head(runpage.Standing{Status: "running"})
+//	head := p.Head(runpage.RunInfo{Status: "running"})
 package runpage
 
 import (
@@ -137,8 +137,8 @@ func (p *Page) ended(m *mark.Mark, at time.Time) {
 	}
 }
 
-// Standing is what is known of a run besides its log.
-type Standing struct {
+// RunInfo is what is known of a run besides its log.
+type RunInfo struct {
 	ID, Name string
 	// Status is that of package runlog.
 	Status string
@@ -294,7 +294,7 @@ type Can struct {
 }
 
 // Head returns the head at this moment.
-func (p *Page) Head(s Standing) *Head {
+func (p *Page) Head(s RunInfo) *Head {
 	t := p.Live.Tree()
 	h := &Head{
 		Seq: p.seq, ID: s.ID, Name: s.Name, Status: s.Status, Message: p.message, Definition: s.Definition,
@@ -362,7 +362,7 @@ func over(status string) bool {
 	return slices.Contains([]string{string(mark.RunCompleted), "limit", string(mark.RunFailed), string(mark.RunCanceled)}, status)
 }
 
-func can(s Standing, h *Head) Can {
+func can(s RunInfo, h *Head) Can {
 	if s.ReadOnly {
 		return Can{}
 	}

@@ -117,7 +117,7 @@ func TestHead(t *testing.T) {
 	p := newPage()
 	for i, ev := range events {
 		p.take(ev)
-		h := p.Head(runpage.Standing{ID: "r", Name: "outer", Status: "running"})
+		h := p.Head(runpage.RunInfo{ID: "r", Name: "outer", Status: "running"})
 		if _, err := json.Marshal(h); err != nil {
 			t.Fatalf("after %d events: %v", i+1, err)
 		}
@@ -125,7 +125,7 @@ func TestHead(t *testing.T) {
 			t.Errorf("after event %d the head says %d", ev.Seq, h.Seq)
 		}
 	}
-	h := p.Head(runpage.Standing{ID: "r", Name: "outer", Status: string(mark.RunCompleted)})
+	h := p.Head(runpage.RunInfo{ID: "r", Name: "outer", Status: string(mark.RunCompleted)})
 	if h.Status != "limit" || h.Message != "a <b>draft</b>" || h.Keys.Iteration != 4 || h.Keys.Best == nil || h.Keys.Best.Iteration != 2 {
 		t.Errorf("the head says %s, %q, %+v", h.Status, h.Message, h.Keys)
 	}
@@ -166,11 +166,11 @@ func TestWhatARunAllows(t *testing.T) {
 		"failed":      {Retry: true, Fork: true, Remove: true},
 		"completed":   {More: true, Fork: true, Remove: true},
 	} {
-		if got := p.Head(runpage.Standing{ID: "r", Status: status}).Can; got != want {
+		if got := p.Head(runpage.RunInfo{ID: "r", Status: status}).Can; got != want {
 			t.Errorf("%s: %+v, want %+v", status, got, want)
 		}
 	}
-	if got := p.Head(runpage.Standing{ID: "r", Status: "canceled", ReadOnly: true}).Can; got != (runpage.Can{}) {
+	if got := p.Head(runpage.RunInfo{ID: "r", Status: "canceled", ReadOnly: true}).Can; got != (runpage.Can{}) {
 		t.Errorf("read-only: %+v", got)
 	}
 }
@@ -259,7 +259,7 @@ sub_agents:
 `) {
 		p.take(ev)
 	}
-	h := p.Head(runpage.Standing{Status: string(mark.RunCompleted)})
+	h := p.Head(runpage.RunInfo{Status: string(mark.RunCompleted)})
 	if n := len(h.Loop.Points); n > 320 || n < 100 {
 		t.Errorf("%d points", n)
 	}
@@ -283,7 +283,7 @@ sub_agents:
 `, marks("judge", 1.5, 1, 2.5, 2, 3.5, 3)) {
 		p.take(ev)
 	}
-	h := p.Head(runpage.Standing{Status: string(mark.RunCompleted)})
+	h := p.Head(runpage.RunInfo{Status: string(mark.RunCompleted)})
 	for _, pt := range h.Loop.Points {
 		if pt.OffBy <= 0 {
 			t.Errorf("iteration %d: %+v", pt.Number, pt)
@@ -329,7 +329,7 @@ func TestRaceIsInTheHead(t *testing.T) {
 	for _, ev := range record(t, race, marks("bold_judge", 1.5, 1, 2.5, 2, 3.5, 3), marks("plain_judge", 1.4, 0.9, 2.4, 1.9)) {
 		p.take(ev)
 	}
-	h := p.Head(runpage.Standing{Status: string(mark.RunCompleted)})
+	h := p.Head(runpage.RunInfo{Status: string(mark.RunCompleted)})
 	if h.Loop == nil || h.Loop.Address != "search/bold" || len(h.Loops) != 3 {
 		t.Fatalf("the loop is %+v of %d", h.Loop, len(h.Loops))
 	}
@@ -356,7 +356,7 @@ func TestRaceIsInTheHead(t *testing.T) {
 	}; !slices.Equal(lanes, want) {
 		t.Errorf("lanes\n%s", strings.Join(lanes, "\n"))
 	}
-	pt := p.Head(runpage.Standing{Status: string(mark.RunCompleted), Language: prose.Portuguese}).Races[0].Race.Words.String()
+	pt := p.Head(runpage.RunInfo{Status: string(mark.RunCompleted), Language: prose.Portuguese}).Races[0].Race.Words.String()
 	if pt != "bold vence e continua. Tem a melhor nota, 2,25 ± 0,35, dentro do ruído do avaliador em relação a plain." {
 		t.Error(pt)
 	}

@@ -159,8 +159,8 @@ func (t *Talk) Report() codingcli.Report {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.report
-	if r.Said == "" {
-		r.Said = t.said.String()
+	if r.Answer == "" {
+		r.Answer = t.said.String()
 	}
 	return r
 }

@@ -250,7 +250,7 @@ func TestAgent(t *testing.T) {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(codingcli.Report{
-		Outcome: codingcli.OK, Said: "done", Session: "s1", Files: []string{"a.go"},
+		Outcome: codingcli.OK, Answer: "done", Session: "s1", Files: []string{"a.go"},
 		Usage: budget.Usage{Calls: 1, InputTokens: 142, OutputTokens: 10, CachedTokens: 40, CacheWriteTokens: 2, Cost: new(0.25)},
 		Total: codingcli.Total{Cost: 0.25},
 	}, got.report); diff != "" || got.err != nil {
@@ -293,8 +293,8 @@ func TestOutcomes(t *testing.T) {
 			return acp.PromptResponse{StopReason: tt.reason}, tt.err
 		}}
 		got := ask(t, acpclient.Config{Prompt: "x"}, a.run)
-		if got.report.Outcome != tt.want || got.report.Said != tt.said || got.err != nil {
-			t.Errorf("%q %v: got %q, it said %q, %v", tt.reason, tt.err, got.report.Outcome, got.report.Said, got.err)
+		if got.report.Outcome != tt.want || got.report.Answer != tt.said || got.err != nil {
+			t.Errorf("%q %v: got %q, it said %q, %v", tt.reason, tt.err, got.report.Outcome, got.report.Answer, got.err)
 		}
 	}
 	a := &agent{began: acp.NewAuthRequired(nil)}
@@ -555,7 +555,7 @@ func TestHostilePrograms(t *testing.T) {
 		switch {
 		case got.report.Outcome != tt.outcome || (got.err == nil) != (tt.err == "") || tt.err != "" && !strings.Contains(got.err.Error(), tt.err):
 			t.Errorf("%s: got %q, %v", name, got.report.Outcome, got.err)
-		case tt.outcome == "ok" && (!strings.HasSuffix(got.report.Said, "done") || len(got.report.Said) > 10_000 ||
+		case tt.outcome == "ok" && (!strings.HasSuffix(got.report.Answer, "done") || len(got.report.Answer) > 10_000 ||
 			!got.report.Usage.Estimated || got.report.Usage.Cost != nil):
 			t.Errorf("%s: got %+v", name, got.report)
 		}

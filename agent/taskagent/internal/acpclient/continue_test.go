@@ -99,7 +99,7 @@ func TestConversation(t *testing.T) {
 			if !strings.Contains(r.Renewed, tt.renewed) || (r.Renewed == "") != (tt.renewed == "") {
 				t.Errorf("it says %q", r.Renewed)
 			}
-			if got.err != nil || r.Outcome != codingcli.OK || r.Said != "new" || r.Files != nil || doing != nil || r.Usage.InputTokens > 7 ||
+			if got.err != nil || r.Outcome != codingcli.OK || r.Answer != "new" || r.Files != nil || doing != nil || r.Usage.InputTokens > 7 ||
 				r.Usage.Cost == nil || *r.Usage.Cost != 0.6 || r.Total.Cost != 0.6 {
 				t.Errorf("what it gave back counts: %+v\n%v %v", r, doing, got.err)
 			}
@@ -139,7 +139,7 @@ func TestNoConversation(t *testing.T) {
 func TestConversationFails(t *testing.T) {
 	got, called := goesOn(t, acpclient.Config{Prompt: "x", Conversation: "s1"},
 		map[string]string{"initialize": load, "session/load": `"error":{"code":-32000,"message":"sign in"}`})
-	if r := got.report; r.Outcome != codingcli.NotConfigured || r.Said != "sign in" || r.Renewed != "" || called != "initialize load" {
+	if r := got.report; r.Outcome != codingcli.NotConfigured || r.Answer != "sign in" || r.Renewed != "" || called != "initialize load" {
 		t.Errorf("%v %+v", called, r)
 	}
 	first, _ := goesOn(t, acpclient.Config{Prompt: "1"}, map[string]string{"initialize": load})

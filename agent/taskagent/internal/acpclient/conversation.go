@@ -65,7 +65,7 @@ func (t *Talk) isLost(failed *acp.RequestError) bool {
 	if outcome := t.fails(failed); outcome == codingcli.NotConfigured || outcome == codingcli.Limited {
 		t.failed(failed)
 	} else {
-		t.anew("the program does not have it: " + brief.Line(t.report.Said, longestName))
+		t.anew("the program does not have it: " + brief.Line(t.report.Answer, longestName))
 	}
 	return true
 }
@@ -76,7 +76,7 @@ func (t *Talk) anew(why string) {
 	if t.cfg.Continues {
 		t.prompts = sha256.New()
 	}
-	t.report.Said, t.report.Renewed = "", why
+	t.report.Answer, t.report.Renewed = "", why
 	t.call(acp.AgentMethodSessionNew, acp.NewSessionRequest{Cwd: t.cfg.Dir, McpServers: []acp.McpServer{}}, t.begun)
 }
 

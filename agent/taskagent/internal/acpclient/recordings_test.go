@@ -33,7 +33,7 @@ func TestRecordings(t *testing.T) {
 		report      codingcli.Report
 	}
 	said := func(o codingcli.Outcome, text string) want {
-		return want{codingcli.Edit, codingcli.Report{Outcome: o, Said: text, Usage: unknown}}
+		return want{codingcli.Edit, codingcli.Report{Outcome: o, Answer: text, Usage: unknown}}
 	}
 	with := func(w want, u budget.Usage, denied, files []string) want {
 		w.report.Usage, w.report.Denied, w.report.Files = u, denied, files

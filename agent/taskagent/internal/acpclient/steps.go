@@ -261,17 +261,17 @@ func (t *Talk) failed(e *acp.RequestError) {
 	t.end(nil)
 }
 
-// fails returns the outcome that an error means, and sets Report.Said to the error's text.
+// fails returns the outcome that an error means, and sets Report.Answer to the error's text.
 func (t *Talk) fails(e *acp.RequestError) codingcli.Outcome {
-	t.report.Said = e.Message
+	t.report.Answer = e.Message
 	code, outcome := e.Code, codingcli.Failed
 	switch data := e.Data.(type) {
 	case string:
-		t.report.Said += "\n" + data
+		t.report.Answer += "\n" + data
 	case map[string]any:
 		for _, key := range []string{"details", "message"} {
 			if text, ok := data[key].(string); ok {
-				t.report.Said += "\n" + text
+				t.report.Answer += "\n" + text
 			}
 		}
 		for _, key := range []string{"codex_error_info", "codexErrorInfo"} {

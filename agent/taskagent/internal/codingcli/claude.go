@@ -241,9 +241,9 @@ func readClaude(stdout []byte, code int) Report {
 		return r
 	}
 	r.Session, r.Turns = last.Session, last.Turns
-	r.Said = last.Result
-	if r.Said == "" {
-		r.Said = strings.Join(last.Errors, "\n")
+	r.Answer = last.Result
+	if r.Answer == "" {
+		r.Answer = strings.Join(last.Errors, "\n")
 	}
 	for _, d := range last.Denials {
 		r.Denied = append(r.Denied, d.Tool)

@@ -153,7 +153,7 @@ func readCodex(stdout []byte, code int) Report {
 		case l.Type == "thread.started":
 			r.Session = l.Thread
 		case l.Type == "item.completed" && l.Item.Type == "agent_message":
-			r.Said = l.Item.Text
+			r.Answer = l.Item.Text
 		case l.Type == "turn.completed":
 			r.Outcome = OK
 			if u := l.Usage; u != nil {
@@ -161,7 +161,7 @@ func readCodex(stdout []byte, code int) Report {
 				r.Total = Total{Input: u.Input, Cached: u.Cached, Output: u.Output} // measured with exec fork of 0.169.0
 			}
 		case l.Type == "turn.failed":
-			r.Outcome, r.Said = Failed, l.Error.Message
+			r.Outcome, r.Answer = Failed, l.Error.Message
 		case l.Type == codexRecord && r.Outcome == Failed:
 			var why codexReason
 			if json.Unmarshal(line, &why) != nil {

@@ -78,7 +78,7 @@ const (
 // Report is the report of a program about its work.
 type Report struct {
 	Outcome   Outcome
-	Said      string        // its last message, or its message about its failure
+	Answer    string        // its last message, or its message about its failure
 	Session   string        // ID of the conversation
 	Model     string        // the model that it has asked
 	Turns     int           // requests to the model; 0 means unknown

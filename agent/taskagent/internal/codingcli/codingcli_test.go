@@ -24,50 +24,50 @@ var recorded = []struct {
 	code               int
 	want               codingcli.Report
 }{
-	{"claude", "claude-2.1.197", "ok", 0, codingcli.Report{Outcome: codingcli.OK, Said: "done", Turns: 2, Files: []string{"a.txt"},
+	{"claude", "claude-2.1.197", "ok", 0, codingcli.Report{Outcome: codingcli.OK, Answer: "done", Turns: 2, Files: []string{"a.txt"},
 		Usage: budget.Usage{Calls: 2, InputTokens: 200, OutputTokens: 20, Cost: new(0.0015)}}},
-	{"claude", "claude-2.1.197", "denied", 0, codingcli.Report{Outcome: codingcli.Denied, Said: "done", Turns: 2,
+	{"claude", "claude-2.1.197", "denied", 0, codingcli.Report{Outcome: codingcli.Denied, Answer: "done", Turns: 2,
 		Denied: []string{"Write"}, Usage: budget.Usage{Calls: 2, InputTokens: 200, OutputTokens: 20, Cost: new(0.0015)}}},
 	{"claude", "claude-2.1.197", "turns", 1, codingcli.Report{Outcome: codingcli.Partial, Turns: 2,
-		Said: "Reached maximum number of turns (1)", Files: []string{"a.txt"},
+		Answer: "Reached maximum number of turns (1)", Files: []string{"a.txt"},
 		Usage: budget.Usage{Calls: 2, InputTokens: 100, OutputTokens: 10, Cost: new(0.00075)}}},
 	{"claude", "claude-2.1.197", "not_configured", 1, codingcli.Report{Outcome: codingcli.NotConfigured, Turns: 1,
-		Said: "Failed to authenticate. API Error: 401 Unauthorized", Usage: budget.Usage{Calls: 1, Cost: new(0.0)}}},
+		Answer: "Failed to authenticate. API Error: 401 Unauthorized", Usage: budget.Usage{Calls: 1, Cost: new(0.0)}}},
 	// Anthropic answers 400.
 	{"claude", "claude-2.1.197", "credit", 1, codingcli.Report{Outcome: codingcli.NotConfigured, Turns: 1,
-		Said: "Credit balance is too low", Usage: budget.Usage{Calls: 1, Cost: new(0.0)}}},
+		Answer: "Credit balance is too low", Usage: budget.Usage{Calls: 1, Cost: new(0.0)}}},
 	{"claude", "claude-2.1.197", "limited", 1, codingcli.Report{Outcome: codingcli.Limited, Turns: 1,
-		Said: "API Error: Request rejected (429) · Too Many Requests", Usage: budget.Usage{Calls: 1, Cost: new(0.0)},
+		Answer: "API Error: Request rejected (429) · Too Many Requests", Usage: budget.Usage{Calls: 1, Cost: new(0.0)},
 		Wait: 516963194 * time.Nanosecond}},
 	{"claude", "claude-2.1.197", "retry_after", 1, codingcli.Report{Outcome: codingcli.Limited, Turns: 1,
-		Said: "API Error: Request rejected (429) · Too many", Usage: budget.Usage{Calls: 1, Cost: new(0.0)}, Wait: 3 * time.Second}},
+		Answer: "API Error: Request rejected (429) · Too many", Usage: budget.Usage{Calls: 1, Cost: new(0.0)}, Wait: 3 * time.Second}},
 	{"claude", "claude-2.1.197", "subscription", 1, codingcli.Report{Outcome: codingcli.Limited, Turns: 1,
-		Said: "You've hit your session limit · resets 4:19pm (UTC)", Usage: budget.Usage{Calls: 1, Cost: new(0.0)},
+		Answer: "You've hit your session limit · resets 4:19pm (UTC)", Usage: budget.Usage{Calls: 1, Cost: new(0.0)},
 		Until: time.Date(2026, 11, 26, 16, 19, 17, 0, time.UTC)}},
 	{"claude", "claude-2.1.197", "gone", 1, codingcli.Report{Outcome: codingcli.Failed, Lost: true,
-		Said:  "No conversation found with session ID: 11111111-2222-4333-8444-555555555555",
-		Usage: budget.Usage{Calls: 1, Cost: new(0.0)}}},
+		Answer: "No conversation found with session ID: 11111111-2222-4333-8444-555555555555",
+		Usage:  budget.Usage{Calls: 1, Cost: new(0.0)}}},
 	// It says "success" and counts no token, though the server was asked.
-	{"claude", "claude-2.1.197", "cut", 0, codingcli.Report{Outcome: codingcli.NoResult, Said: "abc", Turns: 1,
+	{"claude", "claude-2.1.197", "cut", 0, codingcli.Report{Outcome: codingcli.NoResult, Answer: "abc", Turns: 1,
 		Usage: budget.Usage{Calls: 1, Estimated: true}}},
-	{"codex", "codex-0.169.0", "ok", 0, codingcli.Report{Outcome: codingcli.OK, Said: "done",
+	{"codex", "codex-0.169.0", "ok", 0, codingcli.Report{Outcome: codingcli.OK, Answer: "done",
 		Usage: budget.Usage{Calls: 1, InputTokens: 200, CachedTokens: 80, OutputTokens: 20},
 		Total: codingcli.Total{Input: 200, Cached: 80, Output: 20}}},
-	{"codex", "codex-0.169.0", "patch", 0, codingcli.Report{Outcome: codingcli.OK, Said: "done",
+	{"codex", "codex-0.169.0", "patch", 0, codingcli.Report{Outcome: codingcli.OK, Answer: "done",
 		Files: []string{"old.txt", "sub/new.txt"},
 		Usage: budget.Usage{Calls: 1, InputTokens: 300, CachedTokens: 120, OutputTokens: 30},
 		Total: codingcli.Total{Input: 300, Cached: 120, Output: 30}}},
 	{"codex", "codex-0.169.0", "unauthorized", 1, codingcli.Report{Outcome: codingcli.Failed,
-		Said:  "unexpected status 401 Unauthorized: Unauthorized, url: http://127.0.0.1:1/v1/responses",
-		Usage: budget.Usage{Calls: 1, Estimated: true}}},
+		Answer: "unexpected status 401 Unauthorized: Unauthorized, url: http://127.0.0.1:1/v1/responses",
+		Usage:  budget.Usage{Calls: 1, Estimated: true}}},
 	{"codex", "codex-0.169.0", "limited", 1, codingcli.Report{Outcome: codingcli.Failed,
-		Said: "exceeded retry limit, last status: 429 Too Many Requests", Usage: budget.Usage{Calls: 1, Estimated: true}}},
+		Answer: "exceeded retry limit, last status: 429 Too Many Requests", Usage: budget.Usage{Calls: 1, Estimated: true}}},
 	{"codex", "codex-0.169.0", "usage_limit", 1, codingcli.Report{Outcome: codingcli.Failed,
-		Said: "You’ve hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro), visit " +
+		Answer: "You’ve hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro), visit " +
 			"https://chatgpt.com/settings/usage to purchase more credits or try again at 4:31 PM.", Usage: budget.Usage{Calls: 1, Estimated: true}}},
 	{"codex", "codex-0.169.0", "cut", 1, codingcli.Report{Outcome: codingcli.Failed,
-		Said:  "stream disconnected before completion: stream closed before response.completed",
-		Usage: budget.Usage{Calls: 1, Estimated: true}}},
+		Answer: "stream disconnected before completion: stream closed before response.completed",
+		Usage:  budget.Usage{Calls: 1, Estimated: true}}},
 }
 
 // kept is what the filter keeps of an output, in whatever pieces it comes.
@@ -163,7 +163,7 @@ func TestManyMessages(t *testing.T) {
 		`{"type":"turn.completed","usage":{"input_tokens":5}}`))
 	kept := lines.Kept()
 	got := codingcli.Programs["codex"].Read(kept, 0)
-	if got.Outcome != codingcli.OK || got.Said != "done" || got.Session != "t1" || got.Usage.InputTokens != 5 || len(kept) > 1000 {
+	if got.Outcome != codingcli.OK || got.Answer != "done" || got.Session != "t1" || got.Usage.InputTokens != 5 || len(kept) > 1000 {
 		t.Errorf("got %+v of %d bytes", got, len(kept))
 	}
 }

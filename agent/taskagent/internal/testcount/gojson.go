@@ -72,7 +72,7 @@ func goJSON(text string) (*Result, error) {
 	if !begun {
 		return nil, errors.New("it has no result of a package, as go test -json prints it; add -json to the command")
 	}
-	r.said(parts)
+	r.summarize(parts)
 	return r, nil
 }
 

@@ -35,7 +35,7 @@ func junit(text string) (*Result, error) {
 	if !found {
 		return nil, errors.New("it has no <testsuite>, as JUnit's XML has it")
 	}
-	j.Result.said(j.parts)
+	j.Result.summarize(j.parts)
 	return &j.Result, nil
 }
 
@@ -86,7 +86,7 @@ func (j *junitReader) document(from int) (int, error) {
 				return 0, err
 			}
 		case xml.CharData:
-			if j.telling && j.told.Len() < maxSaid {
+			if j.telling && j.told.Len() < maxSummary {
 				j.told.Write(t)
 			}
 		case xml.EndElement:

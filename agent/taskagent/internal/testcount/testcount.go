@@ -41,7 +41,7 @@ type Declared struct{ Total, Skipped int64 }
 // Result has the counts of tests, and a text about them.
 type Result struct {
 	Counts
-	Said string // a line with the counts, and the output of the tests that failed; at most about 16 KiB
+	Summary string // a line with the counts, and the output of the tests that failed; at most about 16 KiB
 }
 
 // Map returns the counts as a value of the state: passed, failed, skipped, total, broken if it is not zero, and, if there
@@ -58,8 +58,8 @@ func (r *Result) Map() map[string]any {
 	if r.Before != nil {
 		m["total_before"], m["skipped_before"] = r.Before.Total, r.Before.Skipped
 	}
-	if r.Said != "" {
-		m["said"] = r.Said
+	if r.Summary != "" {
+		m["said"] = r.Summary
 	}
 	return m
 }
@@ -115,11 +115,11 @@ func numbers(text string) (*Result, error) {
 	return r, nil
 }
 
-// maxSaid is the largest size of Result.Said, in bytes.
-const maxSaid = 16 << 10
+// maxSummary is the largest size of Result.Summary, in bytes.
+const maxSummary = 16 << 10
 
-// said sets r.Said to a line with the counts, followed by the parts up to maxSaid bytes.
-func (r *Result) said(parts []string) {
+// summarize sets r.Summary to a line with the counts, followed by the parts up to maxSummary bytes.
+func (r *Result) summarize(parts []string) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d passed, %d failed, %d skipped", r.Passed, r.Failed, r.Skipped)
 	if r.Broken > 0 {
@@ -130,12 +130,12 @@ func (r *Result) said(parts []string) {
 		if part == "" {
 			continue
 		}
-		if room := maxSaid - b.Len(); len(part) > room {
+		if room := maxSummary - b.Len(); len(part) > room {
 			part = strings.ToValidUTF8(part[:max(0, room)], "") + "\n[…]"
 			b.WriteString("\n" + part)
 			break
 		}
 		b.WriteString("\n" + part)
 	}
-	r.Said = b.String()
+	r.Summary = b.String()
 }

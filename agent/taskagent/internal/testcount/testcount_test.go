@@ -148,12 +148,12 @@ func TestWhatFailedIsSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "1 passed, 1 failed, 0 skipped\n    u_test.go:3: 1 is not 2"; got.Said != want {
-		t.Errorf("%q, want %q", got.Said, want)
+	if want := "1 passed, 1 failed, 0 skipped\n    u_test.go:3: 1 is not 2"; got.Summary != want {
+		t.Errorf("%q, want %q", got.Summary, want)
 	}
 	got, err = testcount.Of(testcount.GoJSON, line("output", "p", "U", strings.Repeat("é", 1<<20))+line("fail", "p", "U", "")+finished("p", "fail"))
-	if err != nil || len(got.Said) > 17<<10 || !strings.HasSuffix(got.Said, "é\n[…]") {
-		t.Errorf("%d bytes, %v", len(got.Said), err)
+	if err != nil || len(got.Summary) > 17<<10 || !strings.HasSuffix(got.Summary, "é\n[…]") {
+		t.Errorf("%d bytes, %v", len(got.Summary), err)
 	}
 }
 

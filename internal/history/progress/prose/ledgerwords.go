@@ -29,9 +29,9 @@ func RowOf(s *progress.Step, lang Language, led *loop.Ledger, r *loop.Row) RowWo
 	w := title(s.Loop, lang, r)
 	w.Amount = amount(s, lang, r)
 	switch {
-	case r.Tense == loop.TenseLikely:
+	case r.Status == loop.ConditionLikely:
 		w.Tag = lang.say(tagLikely)
-	case r.Tense == loop.TenseHolds:
+	case r.Status == loop.ConditionHolds:
 		w.Tag = lang.say(tagHolds)
 	case led.Reason != "" && led.Nearest == r.Name:
 		w.Tag = lang.say(tagNext)
@@ -144,13 +144,13 @@ func notWorth(n *loop.NotWorth, lang Language) string {
 // amount returns the value of a row with its bound.
 func amount(s *progress.Step, lang Language, r *loop.Row) string {
 	switch {
-	case r.Name == "exit_loop" && r.Tense == loop.TenseFired && s.Loop.Stop != nil:
+	case r.Name == "exit_loop" && r.Status == loop.ConditionFired && s.Loop.Stop != nil:
 		return lang.say(amountAskedIn, s.Loop.Stop.Iteration)
 	case r.Name == "exit_loop" && r.Holds:
 		return lang.say(amountAsked)
 	case r.Name == "exit_loop":
 		return lang.say(amountNotAsked)
-	case r.Tense == loop.TenseUnknown:
+	case r.Status == loop.ConditionUnknown:
 		return lang.say(amountUnknown)
 	case r.Have == nil && r.Threshold == "":
 		return r.Value

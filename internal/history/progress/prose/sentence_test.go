@@ -209,7 +209,7 @@ func ExampleOutlooks() {
 	for _, o := range prose.Outlooks(live.Tree(), prose.English) {
 		fmt.Println(o.Words)
 		for _, r := range o.Ledger {
-			fmt.Printf("%s: %s, %s\n", r.Words.Title, r.Words.Amount, r.Tense)
+			fmt.Printf("%s: %s, %s\n", r.Words.Title, r.Words.Amount, r.Status)
 		}
 	}
 	// Output:

@@ -10,8 +10,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Standing is the present status of a run.
-type Standing struct {
+// Status is the present status of a run.
+type Status struct {
 	// Run is the status of the run according to the log.
 	Run mark.Run
 	// Seq is the Seq of the last event of the log.
@@ -21,14 +21,14 @@ type Standing struct {
 	Open []string
 }
 
-// Standing returns the present status of a run. It reads only the last event of the log. The
+// Status returns the present status of a run. It reads only the last event of the log. The
 // error to expect is [ErrNotFound].
-func (s *Supervisor) Standing(ctx context.Context, id string) (Standing, error) {
+func (s *Supervisor) Status(ctx context.Context, id string) (Status, error) {
 	view, run, err := s.get(ctx, id, true)
 	if err != nil {
-		return Standing{}, err
+		return Status{}, err
 	}
-	st := Standing{Run: *run, Seq: view.LastSeq()}
+	st := Status{Run: *run, Seq: view.LastSeq()}
 	if evs := view.Events(); run.Status == mark.RunWaiting && evs.Len() > 0 {
 		var p mark.RunPaused
 		if m := evs.At(evs.Len() - 1).Mark; m != nil && m.Kind == mark.KindRunPaused && m.Decode(&p) == nil {
