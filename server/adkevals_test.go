@@ -68,7 +68,7 @@ func TestEvalsOfADKWeb(t *testing.T) {
 	s.ok("PUT", old+"/eval_sets/first/evals/other", one, nil)
 	s.refused(400, "bad_request", "PUT", old+"/eval_sets/first/evals/hello", one)
 	s.refused(422, "bad_cases", "PUT", dev+"/eval-sets/first/eval-cases/hello", map[string]any{"conversation": []any{map[string]any{}}})
-	s.refused(404, "eval_not_found", "PUT", dev+"/eval-sets/first/eval-cases/none", map[string]any{"conversation": []any{turn}})
+	s.refused(404, "case_not_found", "PUT", dev+"/eval-sets/first/eval-cases/none", map[string]any{"conversation": []any{turn}})
 
 	metrics := []any{map[string]any{"metricName": "response_match_score", "threshold": 0.7},
 		map[string]any{"metricName": "tool_trajectory_avg_score", "criterion": map[string]any{"threshold": 1, "matchType": "IN_ORDER"}}}

@@ -57,8 +57,12 @@ func (s *Server) v1() []wire.Route {
 		wire.At("POST", "/runs/{id}:cancel", access.Operator, s.cancel),
 		wire.At("POST", "/runs/{id}:fork", access.Operator, s.fork),
 		wire.At("POST", "/runs/{id}:answer", access.Operator, s.answer),
+		wire.At("POST", "/runs/{id}:case", access.Author, s.makeCase),
 		wire.At("POST", "/runs:backtest", access.Reader, s.backtest).Reading(),
 		wire.At("GET", "/runs:backtest", access.Reader, s.study),
+
+		wire.At("GET", "/evals", access.Reader, s.listEvals),
+		wire.At("GET", "/evals/{id}", access.Reader, s.getEval),
 
 		wire.At("GET", "/schedules", access.Reader, s.listSchedules),
 		wire.At("POST", "/schedules/{id}:pause", access.Operator, s.pauseSchedule),

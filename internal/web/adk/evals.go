@@ -150,7 +150,7 @@ func (a *API) evals(w http.ResponseWriter, r *http.Request) error {
 func placeOf(list []any, set, id string) (int, error) {
 	i := slices.IndexFunc(list, func(one any) bool { return idOf(one) == id })
 	if i < 0 {
-		return 0, problem.New(http.StatusNotFound, "eval_not_found", "There is no such case", "the eval set %q has no case %q", set, id)
+		return 0, problem.New(http.StatusNotFound, "case_not_found", "There is no such case", "the eval set %q has no case %q", set, id)
 	}
 	return i, nil
 }

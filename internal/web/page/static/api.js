@@ -116,6 +116,8 @@ export const api = {
   download: id => saved(run(id) + '/export', 'application/jsonl', id + '.jsonl'),
 
   removeDefinition: (name, etag, signal) => json('DELETE', definition(name), { headers: { 'If-Match': etag }, signal }),
+  evals: () => json('GET', '/evals'),
+  evalReport: id => json('GET', '/evals/' + encodeURIComponent(id)),
   definitions: () => json('GET', '/definitions'),
   schedules: () => json('GET', '/schedules'),
   // verb is pause or continue.

@@ -12,6 +12,7 @@ import { Definitions } from './pages/definitions.js'
 import { Definition } from './pages/definition.js'
 import { Backtest } from './pages/backtest.js'
 import { Compare } from './pages/compare.js'
+import { Eval, Evals } from './pages/evals.js'
 
 const keysOpen = signal(false)
 
@@ -35,7 +36,7 @@ function Top({ page }) {
   return html`<header class="top">
     <a class="brand" href="/" aria-label="Refrain"><${Mark} /><span>Refrain</span></a>
     <nav aria-label=${t('nav')}>
-      ${tab('/', 'runs', t('runs'))} ${!readOnly.value && tab('/definitions', 'definitions', t('definitions'))} ${tab('/backtest', 'backtest', t('backtest'))}
+      ${tab('/', 'runs', t('runs'))} ${!readOnly.value && tab('/definitions', 'definitions', t('definitions'))} ${tab('/evals', 'evals', t('evals'))} ${tab('/backtest', 'backtest', t('backtest'))}
     </nav>
     ${link.value !== 'idle' &&
     html`<span class=${'push link-state hide-s' + (link.value === 'live' ? '' : ' off')}><i></i>${t('link.' + link.value)}</span>`}
@@ -117,6 +118,9 @@ function App() {
   else if (parts[0] === 'definitions') {
     page = 'definitions'
     shown = parts[1] ? html`<${Definition} name=${parts[1]} key=${parts[1]} />` : html`<${Definitions} />`
+  } else if (parts[0] === 'evals') {
+    page = 'evals'
+    shown = parts[1] ? html`<${Eval} id=${parts[1]} key=${parts[1]} />` : html`<${Evals} />`
   } else if (parts[0] === 'compare' && parts.length === 1) {
     shown = html`<${Compare} />`
   } else if (parts[0] === 'backtest' && parts.length === 1) {

@@ -34,13 +34,13 @@ function Two({ ids }) {
   if (heads.some(head => !head)) return html`<p class="mute" aria-busy="true">${t('loading')}</p>`
   const loops = heads.map(head => head.loop)
   return html`<div class="panel clip"><${Figures} heads=${heads} active=${heads.map((head, i) => head.active_ns + since[i])} /></div>
-    ${loops.some(Boolean) && html`<div class="grid two-up">
-      <${Scores} heads=${heads} />
+    <div class="grid two-up">
+      ${loops.some(Boolean) && html`<${Scores} heads=${heads} />
       ${heads.map((head, i) => html`<section key=${i} class="panel" aria-labelledby=${'h-stop-' + i}><header><h2 id=${'h-stop-' + i}>${sides[i]}: ${head.loop?.stop ? t('why.stopped') : t('how.stop')}</h2></header>
-        ${head.loop && html`<p class="pad stopline"><b>${head.loop.outlook.words.lead}</b> ${head.loop.outlook.words.rest}</p><${Ledger} outlook=${head.loop.outlook} since=${head.loop.stop ? 0 : since[i]} caption=${t(head.loop.stop ? 'ledger.done' : 'ledger.live')} />`}</section>`)}
+        ${head.loop && html`<p class="pad stopline"><b>${head.loop.outlook.words.lead}</b> ${head.loop.outlook.words.rest}</p><${Ledger} outlook=${head.loop.outlook} since=${head.loop.stop ? 0 : since[i]} caption=${t(head.loop.stop ? 'ledger.done' : 'ledger.live')} />`}</section>`)}`}
       <${Results} heads=${heads} />
       <${Where} heads=${heads} />
-      <${Definitions} ids=${ids} /></div>`}`
+      <${Definitions} ids=${ids} /></div>`
 }
 
 // Figures are the two runs in numbers, and how far the second is from the first.

@@ -2,7 +2,7 @@ import { html, useEffect, useMemo, useRef, useState, useKeys, announce } from '.
 import { route, go, setHash, compared } from '../route.js'
 import { t, lang } from '../words.js'
 import { api, away, follow } from '../api.js'
-import { allowed, link, lock, operates, readOnly } from '../server.js'
+import { allowed, link, lock, operates, readOnly, writes } from '../server.js'
 import { Store } from '../store.js'
 import { whole, score, offBy, duration, percent, money, bytes, clock, exactTime, none } from '../format.js'
 import { Copy } from '../parts/copy.js'
@@ -152,6 +152,7 @@ function Actions({ head, say, ask, pausing, setPausing }) {
     ${can.more && html`<button class="btn" onClick=${() => ask('more')}><${Icon} name="play" />${t('go.on.more')}</button>`}
     ${can.fork && html`<button class="btn" onClick=${() => ask('fork')}><${Icon} name="fork" />${t('fork')}</button>`}
     ${over(head) && head.loop?.scored && html`<a class="btn" href=${'/backtest?definition=' + encodeURIComponent(head.name)}>${t('backtest.it')}</a>`}
+    ${writes.value && (head.status === 'completed' || head.status === 'limit') && html`<button class="btn" onClick=${() => ask('case')}>${t('make.case')}</button>`}
     ${can.cancel && html`<button class="btn" onClick=${() => ask('cancel')}>${t('cancel')}</button>`}
     <button class="btn" onClick=${save}><${Icon} name="download" />${t('export')}</button>
     ${can.remove && html`<button class="btn danger" onClick=${() => ask('remove')}>${t('remove.it')}</button>`}
@@ -216,6 +217,7 @@ export function Run({ id }) {
   const [tab, setTabIn] = useState(parse(route.value.hash).tab)
   const [asking, setAsking] = useState(null)
   const [said, say] = useState('')
+  const [made, setMade] = useState(null)
   const [cell, setCell] = useState(null)
   const [pausing, setPausing] = useState(false)
   const ended = !!head && over(head)
@@ -328,6 +330,7 @@ export function Run({ id }) {
         ${head.parent && html` · <a href=${'/runs/' + encodeURIComponent(head.parent.session_id)}>${t('forked.from', { run: head.parent.session_id })}</a> · <a href=${compared(head.parent.session_id, id)}>${t('compare.them')}</a>`}</p></div>
       <${Actions} head=${head} say=${say} ask=${setAsking} pausing=${stands === 'pausing'} setPausing=${setPausing} /></div>
     ${said && html`<p class="panel pad st bad" role="alert">${said} <button class="btn quiet s" onClick=${() => say('')}>${t('close')}</button></p>`}
+    ${made && html`<p class="panel pad st good" role="status">${t('make.case.done', { file: made.file, name: made.case })}</p>`}
     ${readOnly.value && html`<p class="banner" role="note">${t('read.only')}</p>`}
     <${Standstill} head=${head} store=${store} pausing=${stands === 'pausing'} />
     ${(head.questions || []).map((q, i) => html`<${Question} key=${q.id} id=${id} question=${q} first=${i === 0} open=${head.can.answer} />`)}
@@ -357,6 +360,7 @@ export function Run({ id }) {
     ${asking?.again && html`<${RunIt} name=${head.definition} ...${asking.again} onClose=${() => setAsking(null)} />`}
     ${asking === 'cancel' && html`<${Ask} title=${t('cancel.title', { name: head.name })} what=${t('cancel.what')} verb=${t('cancel.do')} danger onClose=${() => setAsking(null)} onSend=${(_, signal) => api.act(id, 'cancel', {}, signal)} />`}
     ${asking === 'remove' && html`<${Ask} title=${t('remove.title', { name: head.name })} what=${t('remove.what')} verb=${t('remove')} danger onClose=${() => setAsking(null)} onSend=${async (_, signal) => { await api.remove(id, signal); go('/') }} />`}
+    ${asking === 'case' && html`<${Ask} title=${t('make.case.title')} what=${t('make.case.what')} verb=${t('make.case.do')} onClose=${() => setAsking(null)} fields=${[{ name: 'file', label: t('make.case.file'), placeholder: 'cases.yaml' }]} onSend=${async (v, signal) => setMade(await api.act(id, 'case', { file: v.file }, signal))} />`}
     ${asking === 'more' && html`<${Ask} title=${t('more.title')} what=${t('more.what')} verb=${t('go.on')} onClose=${() => setAsking(null)} fields=${limitFields(head)} onSend=${(v, signal) => api.act(id, 'resume', { limits: limitsOf(v) }, signal)} />`}
     ${(asking === 'fork' || asking?.fork) && html`<${Fork} head=${head} ...${asking.fork} onClose=${() => setAsking(null)} />`}
   </main>`
