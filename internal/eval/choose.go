@@ -5,6 +5,7 @@ package eval
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -99,6 +100,40 @@ func Sample(set *cases.Set, n int) {
 		all = append(all, set.Cases[i])
 	}
 	set.Cases = all
+}
+
+// The parts of a set that [Part] tells apart.
+const (
+	PartTrain  = "train"
+	PartHidden = "hidden"
+)
+
+// Part keeps one part of the cases of a set. The hidden part has the given share of the groups, at least one, by the seed of the set; the
+// rest is for training, at least one group too. It fails for a set of a single group.
+func Part(set *cases.Set, part string, hidden float64) error {
+	group := func(c *check.Case) string {
+		if c.Group != "" {
+			return "group " + c.Group
+		}
+		return "case " + c.ID
+	}
+	var groups []string
+	for i := range set.Cases {
+		if g := group(&set.Cases[i]); !slices.Contains(groups, g) {
+			groups = append(groups, g)
+		}
+	}
+	n := len(groups)
+	if n < 2 {
+		return fmt.Errorf("there is %s, and each part needs one of its own; add cases", brief.Count(n, "group of cases"))
+	}
+	slices.Sort(groups) // so that the order in the file does not matter
+	rand.New(rand.NewPCG(set.Seed, 0x41dd)).Shuffle(n, func(i, k int) { groups[i], groups[k] = groups[k], groups[i] })
+	few := groups[:min(n-1, max(1, int(math.Round(hidden*float64(n)))))]
+	set.Cases = slices.DeleteFunc(slices.Clone(set.Cases), func(c check.Case) bool {
+		return slices.Contains(few, group(&c)) != (part == PartHidden)
+	})
+	return nil
 }
 
 // Worst is the most that the case-runs of an eval can use.

@@ -50,6 +50,8 @@ type Config struct {
 	AppName, UserID string
 	// Code is the Go code that definitions can name.
 	Code program.Code
+	// StartID is the ID of the eval that [Start] starts; empty makes a new one. If it exists, Start fails with [session.ErrExists].
+	StartID string
 	// Owner and Dead are those of supervisor.Config, LeaseTTL the time for which an eval belongs to a process that has died.
 	Owner    string
 	Dead     func(owner string) bool
@@ -127,7 +129,7 @@ func Start(ctx context.Context, cfg Config, p *Plan, known []Scored) (*Eval, err
 	if err := e.prepare(); err != nil {
 		return nil, err
 	}
-	made, err := create(ctx, cfg.Service, cfg.AppName, cfg.UserID, p, known, nil, nil, cfg.Owner, cfg.LeaseTTL)
+	made, err := create(ctx, cfg.Service, cfg.AppName, cfg.UserID, p, known, nil, nil, cfg.StartID, cfg.Owner, cfg.LeaseTTL)
 	if err != nil {
 		return nil, fmt.Errorf("start eval: %w", err)
 	}

@@ -62,6 +62,10 @@ type Version struct {
 	// Eval is the eval whose case-runs are taken over, and Began the time when that eval began.
 	Eval  string    `json:"eval,omitempty"`
 	Began time.Time `json:"began,omitzero"`
+	// Patch is the difference of the definition from its file, as a unified diff; empty if it is that of the file. See [Change].
+	Patch string `json:"patch,omitzero"`
+	// Texts are the texts that the change was about, as they are in this version.
+	Texts []Text `json:"texts,omitzero"`
 }
 
 // Plan is what an eval was started with.
@@ -237,9 +241,10 @@ func List(ctx context.Context, service session.Service, appName, userID string) 
 	return ids, nil
 }
 
-// create makes the session of an eval with its first events, and returns it with the owner's lease, if it has one.
+// create makes the session of an eval with its first events, and returns it with the owner's lease, if it has one. An empty ID stands for
+// a new one.
 func create(ctx context.Context, service session.Service, appName, userID string, p *Plan, known []Scored, pairs []Compared, ended *Ended,
-	owner string, ttl time.Duration) (*session.StartResponse, error) {
+	id, owner string, ttl time.Duration) (*session.StartResponse, error) {
 	var evs []*session.Event
 	add := func(kind mark.Kind, data any) error {
 		m, err := mark.New(kind, data)
@@ -261,10 +266,10 @@ func create(ctx context.Context, service session.Service, appName, userID string
 	}
 	for {
 		made, err := store.Start(ctx, service, &session.StartRequest{
-			CreateRequest: session.CreateRequest{AppName: App(appName), UserID: userID, SessionID: NewID()},
+			CreateRequest: session.CreateRequest{AppName: App(appName), UserID: userID, SessionID: cmp.Or(id, NewID())},
 			Events:        evs, Owner: owner, TTL: ttl,
 		})
-		if !errors.Is(err, session.ErrExists) {
+		if id != "" || !errors.Is(err, session.ErrExists) {
 			return made, err
 		}
 	}
@@ -278,6 +283,22 @@ const prefix = "ev_"
 
 // NewID returns a new ID for an eval.
 func NewID() string { return prefix + uuid.NewString()[:6] }
+
+// CallID returns the ID of the eval that a call of a step makes. A plan that asks the same gets the same ID in each attempt of the call, so
+// that the eval continues.
+func CallID(call string, p *Plan) string {
+	q := *p
+	q.Versions = slices.Clone(p.Versions)
+	for i := range q.Versions {
+		q.Versions[i].Hash = "" // it also changes with files that the runs write
+	}
+	data, err := json.Marshal(&q)
+	if err != nil {
+		panic("eval: a plan that is no JSON: " + err.Error()) // it is stored as JSON
+	}
+	sum := sha256.Sum256(append([]byte(call+"\n"), data...))
+	return prefix + hex.EncodeToString(sum[:6])
+}
 
 // mostID is the largest number of characters in the ID of a run.
 const mostID = 64

@@ -105,14 +105,27 @@ func (r *Record) reportOf(of []*check.Case) *report.Report {
 		rep.Time = r.Took
 	}
 	for _, v := range r.Versions {
-		side := report.Side{Name: v.Name, Definition: v.Hash}
+		side := report.Side{Name: v.Name, Definition: v.Hash, Patch: v.Patch}
+		for _, t := range v.Texts {
+			side.Texts = append(side.Texts, report.Text(t))
+		}
+		if v.Patch != "" {
+			side.Name += " (changed)"
+		}
 		if v.Eval != "" && r.Scores == "" {
 			side.Name += " (" + v.Eval + ")"
 		}
 		at := make(map[string]int)
 		for _, c := range of {
 			at[c.ID] = len(side.Cases)
-			side.Cases = append(side.Cases, report.Case{ID: c.ID, Group: c.Group, Tags: c.Tags, Weight: c.Weight})
+			of := report.Case{ID: c.ID, Group: c.Group, Tags: c.Tags, Weight: c.Weight}
+			if last := len(c.Turns) - 1; last >= 0 {
+				of.Input = c.Turns[last].Input
+				if e := c.Turns[last].Expected; e != nil {
+					of.Expected = *e
+				}
+			}
+			side.Cases = append(side.Cases, of)
 		}
 		for i := range r.Scored {
 			if k, ok := at[r.Scored[i].Case]; ok && r.Scored[i].Side == v.Side {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/command/internal/deffile"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
@@ -23,6 +24,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/process/shellword"
 	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/internal/values/brief"
+	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -30,6 +32,7 @@ import (
 // flags are the flags of refrain eval.
 type flags struct {
 	output
+	tune   tuning
 	budget deffile.Budget
 
 	cases, against, failed, model, judge, store, root string
@@ -64,6 +67,11 @@ Before the first run, eval prints how many runs there will be, and their largest
 cost. --budget-cost ends the eval when it has cost that much, after the runs that are under
 way. If eval is interrupted, refrain eval resume EVAL continues it, and repeats no run.
 
+--part train and --part hidden split the cases in two, so that whoever improves the
+definition with one part is judged by the other. --change WRITER.instructions evaluates the
+definition with the text of stdin in that place, and prints the difference as a patch.
+refrain init tune writes a loop that improves a definition with both.
+
 The runs of cases are ordinary runs; refrain runs --all lists them.
 
 Exit codes: 0 every case has passed (with --against: better or same), 1 a case has failed
@@ -74,6 +82,7 @@ by errors, 130 interrupted.`,
   refrain eval loop.yaml --cases cases.yaml --against ev_3f2a1c --stop-early
   refrain eval loop.yaml --cases cases.yaml --only tag:refund --repeat 1
   refrain eval loop.yaml --cases cases.yaml --failed ev_3f2a1c
+  refrain eval loop.yaml --cases cases.yaml --change writer.instructions <better.txt
   refrain eval resume ev_3f2a1c`,
 		Args: term.Args,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args[0]) },
@@ -91,6 +100,7 @@ by errors, 130 interrupted.`,
 	fl.BoolVar(&f.stopEarly, "stop-early", false, "with --against: end when the difference is clear, at one of five looks")
 	fl.StringVar(&f.model, "model", "", "`provider/name` of the model for all agents, in place of the definition's")
 	f.addJudge(fl)
+	f.tune.add(fl)
 	fl.BoolVar(&f.new, "new", false, "begin a new eval although the same one was interrupted")
 	f.budget.Add(fl)
 	f.output.addResults(fl)
@@ -128,8 +138,12 @@ func (f *flags) run(cmd *cobra.Command, e *term.Env, file string) error {
 		return term.UsageError(err)
 	}
 	p := &eval.Plan{File: f.cases, StopEarly: f.stopEarly}
-	if err := f.limit(cmd, set); err != nil {
-		return term.UsageError(err)
+	err = f.limit(cmd, set)
+	if err == nil {
+		err = f.tune.choose(cmd, e, set)
+	}
+	if err != nil {
+		return f.tune.refuse(e, f.json, err)
 	}
 	if err := f.version(ctx, e, p, set, eval.SideA, file); err != nil {
 		return err
@@ -138,6 +152,9 @@ func (f *flags) run(cmd *cobra.Command, e *term.Env, file string) error {
 	if isFile {
 		if err := f.version(ctx, e, p, set, eval.SideB, f.against); err != nil {
 			return err
+		}
+		if f.tune.isUnchanged(p) {
+			return f.tune.printSame(e, f.json)
 		}
 	}
 	w, err := openStore(ctx, e, f.store)
@@ -156,7 +173,9 @@ func (f *flags) run(cmd *cobra.Command, e *term.Env, file string) error {
 			return err
 		}
 	}
-	if err := f.refuseAgain(ctx, w, p); err != nil {
+	if call := e.Getenv(taskagent.EnvCallID); call != "" {
+		w.config.StartID = eval.CallID(call, p)
+	} else if err := f.refuseAgain(ctx, w, p); err != nil {
 		return err
 	}
 	worst, judges, err := eval.WorstOf(w.config, p)
@@ -170,6 +189,9 @@ func (f *flags) run(cmd *cobra.Command, e *term.Env, file string) error {
 		return err
 	}
 	ev, err := eval.Start(ctx, w.config, p, known)
+	if errors.Is(err, session.ErrExists) { // an earlier attempt of the call began it
+		ev, err = eval.Open(ctx, w.config, w.config.StartID, nil)
+	}
 	if err != nil {
 		return term.UsageError(err)
 	}
@@ -226,6 +248,13 @@ func (f *flags) version(ctx context.Context, e *term.Env, p *eval.Plan, set *cas
 	if err != nil {
 		return err
 	}
+	var texts []eval.Text
+	patch := ""
+	if side == eval.SideA && f.tune.texts != nil {
+		if def, texts, patch, err = eval.Change(prog, f.tune.texts); err != nil {
+			return f.tune.refuse(e, f.json, err)
+		}
+	}
 	def.Warnings().Format(e.Stderr)
 	tried := *prog
 	tried.Replace = set.Replace
@@ -237,7 +266,7 @@ func (f *flags) version(ctx context.Context, e *term.Env, p *eval.Plan, set *cas
 		made.Close()
 	}
 	v, err := eval.NewVersion(file, prog, def)
-	v.Side = side
+	v.Side, v.Patch, v.Texts = side, patch, texts
 	p.Versions = append(p.Versions, v)
 	return err
 }

@@ -44,6 +44,7 @@ var starters = []starter{
 	{"poll", "ask about a job until it is done; no model", "loop.yaml", "refrain run loop.yaml"},
 	{"codegen", "write a program until its tests pass", "loop.yaml", "refrain run loop.yaml"},
 	{"negotiate", "let a seller and a buyer bargain until they agree", "loop.yaml", "refrain run loop.yaml"},
+	{"tune", "improve the instructions of an agent over cases, with a verdict on hidden ones", "tune.yaml", "refrain run tune.yaml"},
 	{"fix-tests", "let a coding agent work until the tests of a git repository pass", "fix-tests.yaml", "refrain run fix-tests.yaml"},
 	{"optimize-metric", "let a coding agent improve a number that a command measures", "optimize-metric.yaml",
 		"refrain run optimize-metric.yaml --set measure='sh measure.sh' --set tests='go test ./...'"},

@@ -3,6 +3,7 @@
 package edit
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -73,6 +74,27 @@ func (e *Editor) Append(agent, field, lines string) error {
 			Err: fmt.Errorf("the field is %s, not a text", source.Describe(p.node))}
 	}
 	return e.Set(at, strings.TrimRight(p.node.Value, "\n")+"\n\n"+lines+"\n")
+}
+
+// Retext replaces a text field of an agent, such as instructions, and returns the text that it had. An empty text changes nothing. It fails if the agent has no such
+// field, or one that is not a text, and in the cases of [Editor.Fix].
+func (e *Editor) Retext(agent, field, text string) (old string, err error) {
+	path, err := e.agentPath("change", agent)
+	if err != nil {
+		return "", err
+	}
+	at := path + hop{key: field, keyed: true}.in(path)
+	p, err := e.sheet.find(at)
+	if err == nil && (p.node == nil || p.node.Kind != yaml.ScalarNode || p.node.ShortTag() != "!!str") {
+		err = &Error{Op: "change", Path: at, Err: errors.New("the agent has no such text")}
+	}
+	if err != nil {
+		return "", err
+	}
+	if old = p.node.Value; text != "" {
+		err = e.Set(at, text)
+	}
+	return old, err
 }
 
 // agentPath is the path of the agent with a name; "" is the definition's own.

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"io"
+	"slices"
 
 	"github.com/refrain-dev/refrain/internal/eval/stats"
 	"github.com/refrain-dev/refrain/internal/values/brief"
@@ -32,12 +33,15 @@ type (
 		Cost       *comparison `json:"cost_ratio"` // the difference is the ratio of new to old, minus 1
 		Time       *comparison `json:"seconds_ratio"`
 
-		Cases []pair   `json:"cases"`
-		Notes []string `json:"notes"`
+		Cases  []pair    `json:"cases"`
+		Failed []failure `json:"failed"`
+		Notes  []string  `json:"notes"`
 	}
 	version struct {
 		Name          string   `json:"name"`
 		Definition    string   `json:"definition"`
+		Patch         string   `json:"patch,omitempty"`
+		Texts         []Text   `json:"texts,omitempty"`
 		Always        int      `json:"always"` // cases
 		Sometimes     int      `json:"sometimes"`
 		Never         int      `json:"never"`
@@ -83,6 +87,14 @@ type (
 		New    *outcome `json:"new"`
 		Old    *outcome `json:"old"`
 	}
+	// failure is a run that failed, of the new version.
+	failure struct {
+		ID       string `json:"id"`
+		Input    string `json:"input"`
+		Expected string `json:"expected"`
+		Answer   string `json:"answer"`
+		Why      string `json:"why"`
+	}
 	outcome struct {
 		State State     `json:"state"`
 		Value *float64  `json:"value"` // mean of the metric that decides
@@ -116,7 +128,7 @@ func (s *Summary) WriteJSON(w io.Writer) error {
 	d := document{
 		Eval: s.Eval, Set: s.Set, Verdict: s.Verdict, Reason: s.Reason, Exit: s.ExitCode(), Decide: s.metric(), Margin: s.Margin,
 		Level: brief.Digits(1-cmp.Or(s.Alpha, 0.05), 6), Repeat: s.Repeat, Planned: max(s.Planned, len(s.New.Cases)), Seconds: s.Time.Seconds(),
-		New: versionOf(&s.New, &s.NewTotal), Cases: s.pairs(), Notes: append([]string{}, s.Notes...),
+		New: versionOf(&s.New, &s.NewTotal), Cases: s.pairs(), Failed: s.failed(), Notes: append([]string{}, s.Notes...),
 		Comparison: comparisonOf(s.metric(), s.Decided), Cost: comparisonOf(Cost, s.Cost), Time: comparisonOf(Seconds, s.Seconds),
 	}
 	if s.Old != nil {
@@ -147,7 +159,7 @@ func optional(x *float64) *float64 {
 func versionOf(side *Side, t *Total) version {
 	of := func(e stats.Estimate) estimate { return estimate{finite(e.Mean), finite(e.Low), finite(e.High)} }
 	return version{
-		Name: side.Name, Definition: side.Definition,
+		Name: side.Name, Definition: side.Definition, Patch: side.Patch, Texts: side.Texts,
 		Always: t.Always, Sometimes: t.Sometimes, Never: t.Never, Error: t.Error, NotEvaluated: t.Unknown,
 		Runs: t.Runs, Errors: t.Errors, Judged: t.Votes, Split: t.Split, Deterministic: t.Deterministic,
 		Passed: of(t.Passed), Decided: of(t.Decided), Cost: t.Cost, Judges: optional(t.Judges), Seconds: t.Seconds, Tokens: t.Tokens,
@@ -169,6 +181,19 @@ func comparisonOf(metric string, c *stats.Comparison) *comparison {
 		of.Needed = &n
 	}
 	return of
+}
+
+// failed returns the first failed run of each case of the new version that has one, at most [mostListed].
+func (s *Summary) failed() []failure {
+	all := []failure{}
+	for i := range s.New.Cases {
+		c := &s.New.Cases[i]
+		k := slices.IndexFunc(c.Runs, func(r Run) bool { return r.why() != "" })
+		if k >= 0 && len(all) < mostListed {
+			all = append(all, failure{ID: c.ID, Input: c.Input, Expected: c.Expected, Answer: c.Runs[k].Answer, Why: c.Runs[k].why()})
+		}
+	}
+	return all
 }
 
 // pairs returns the cases of both sides, in the order of the new one.

@@ -43,7 +43,15 @@ type Report struct {
 type Side struct {
 	Name       string // for people: the file, or the evaluation that the runs are from
 	Definition string // hash of the definition
+	Patch      string // how the definition differs from its file, as a unified diff; "" if it does not
+	Texts      []Text // texts of the definition that the evaluation was asked to change
 	Cases      []Case
+}
+
+// A Text is the text of a field of an agent.
+type Text struct {
+	Field string `json:"field"` // AGENT.FIELD
+	Text  string `json:"text"`
 }
 
 // A Case is what one version did with one case. The cases of both sides are matched by their IDs.
@@ -52,7 +60,9 @@ type Case struct {
 	Group  string // unit of the statistics; "" for a case that is one by itself
 	Tags   []string
 	Weight float64 // 0 is 1
-	Runs   []Run
+	// Input is what the last turn asks, and Expected the answer that it expects; "" if the case has none.
+	Input, Expected string
+	Runs            []Run
 }
 
 // A Run is one run of a case. A run with an error neither passed nor failed.

@@ -30,6 +30,9 @@ func (s *Summary) WriteText(w io.Writer, width int) error {
 	for _, sentence := range s.sentences() {
 		p.line("  ", sentence)
 	}
+	if s.New.Patch != "" {
+		p.WriteString("\n" + brief.CleanText(s.New.Patch))
+	}
 	_, err := io.WriteString(w, p.String())
 	return err
 }
