@@ -20,6 +20,8 @@ import (
 	"github.com/refrain-dev/refrain/internal/files/workspace"
 	"github.com/refrain-dev/refrain/internal/history/progress"
 	"github.com/refrain-dev/refrain/internal/history/runlog"
+	"github.com/refrain-dev/refrain/internal/runs/replay"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
 // exportDefinition runs refrain export for a definition.
@@ -70,8 +72,8 @@ const bundle = ".bundle"
 // exportFlags are the flags of refrain export for a run.
 type exportFlags struct {
 	dialectFlags
-	store        string
-	audit, files bool
+	store                string
+	audit, files, script bool
 }
 
 // NewExport returns refrain export, which exports a run or, with --to, a definition.
@@ -91,17 +93,26 @@ name the first changed event. The files of a workspace are exported only with --
 every version that the run has kept goes into a git bundle beside the file, and refrain
 import reads both files.
 
+With --script, write the answers of models as a script instead, one after the other for each
+agent. Edit it, and play it with refrain run loop.yaml --model scripted/script.yaml: models
+are not asked, and everything else happens again. stderr says what a script cannot have.
+refrain replay plays an export as it is.
+
 With --to adk, export a definition as ADK Agent Config: one file for each agent,
 root_agent.yaml first, in the strict form that ADK for Python checks. A report on stderr
 lists what ADK cannot express. Without -o the files go to stdout, one after the other.`,
 		Example: `  refrain export last -o run.jsonl
   refrain export r_1f0c --audit -o audit.jsonl
   refrain export last --files -o run.jsonl
+  refrain export last --script -o script.yaml
   refrain export last | ssh host refrain import -
   refrain export --to adk loop.yaml -o agent/`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("to") {
 				return exportDefinition(e, f.dialectFlags, args[0])
+			}
+			if f.script {
+				return exportScript(cmd.Context(), e, f, args[0])
 			}
 			return runExport(cmd.Context(), e, f, args[0])
 		},
@@ -112,9 +123,50 @@ lists what ADK cannot express. Without -o the files go to stdout, one after the 
 	fl.StringVarP(&f.out, "output", "o", "", "write to a new `FILE`, or a definition to a folder, in place of stdout")
 	fl.BoolVar(&f.audit, "audit", false, "write a hash for each event of a run, in addition to the hash at the end")
 	fl.BoolVar(&f.files, "files", false, "also write the files of a workspace, to FILE.bundle beside the FILE of -o")
+	fl.BoolVar(&f.script, "script", false, "write the answers of models as a script, which scripted/FILE plays")
 	fl.BoolVar(&f.json, "json", false, "write the report as JSON")
 	fl.BoolVar(&f.force, "force", false, "overwrite existing files")
 	return cmd
+}
+
+// exportScript writes the answers of a run as a script.
+func exportScript(ctx context.Context, e *term.Env, f exportFlags, word string) error {
+	if f.audit || f.files {
+		return term.UsageError(errors.New("--audit and --files are for the log of a run; leave them out with --script"))
+	}
+	run, err := runstore.Open(ctx, e, f.store, word)
+	if err != nil {
+		return err
+	}
+	defer run.Close()
+	rec, err := replay.Read(run.Run, &e.Code)
+	var text []byte
+	var lost []string
+	if err == nil {
+		text, lost, err = rec.Script()
+	}
+	if err != nil {
+		return term.Failure(fmt.Errorf("export the script of run %s: %w", run.ID, err))
+	}
+	for _, what := range lost {
+		fmt.Fprintln(e.Stderr, brief.Clean(what))
+	}
+	if text == nil {
+		return term.UsageError(fmt.Errorf("run %s has no answer of a model, so there is no script", run.ID))
+	}
+	head := fmt.Sprintf("# The answers of models in run %s. Play them with: refrain run %s --model scripted/FILE\n", brief.Clean(run.ID), brief.Clean(rec.File()))
+	if f.out == "" || f.out == "-" {
+		_, err = term.Exactly(e.Stdout).Write(append([]byte(head), text...))
+		return term.Failure(err)
+	}
+	err = term.WriteFile(f.out, f.force, func(w io.Writer) error {
+		_, err := w.Write(append([]byte(head), text...))
+		return err
+	})
+	if errors.Is(err, fs.ErrExist) {
+		return term.UsageError(fmt.Errorf("-o %s: this file exists; choose another name, or overwrite it with --force", f.out))
+	}
+	return term.Failure(err)
 }
 
 // runExport writes a run to a file.

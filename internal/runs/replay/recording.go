@@ -330,6 +330,9 @@ func ends(name string) bool {
 	return false
 }
 
+// File returns the name of the definition's file.
+func (rec *Recording) File() string { return rec.program.File }
+
 // Start returns what the run was asked, and the state with which it began.
 func (rec *Recording) Start() (*genai.Content, map[string]any) {
 	return rec.message, maps.Clone(rec.initial)
