@@ -185,6 +185,9 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 		f.storeGone(end.Err, res)
 	default:
 		res.code, res.err = term.ExitFailed, deffile.Hint(end.Err)
+		if text := end.Err.Error(); progress.PlainError(text) != text {
+			res.err = errors.New(progress.PlainError(text))
+		}
 		if p, ok := errors.AsType[*agent.PanicError](end.Err); ok && p.Where() != "" {
 			res.next = append(res.next, "The panic was in "+p.Where())
 		}

@@ -237,5 +237,5 @@ func (r *listedRun) why() string {
 	if loop.StopReason(stop).Limit() {
 		stop = "stopped by a limit: " + stop
 	}
-	return cmp.Or(runstore.OwnerText(r.Paused), r.Error, stop, "-")
+	return cmp.Or(runstore.OwnerText(r.Paused), progress.PlainError(r.Error), stop, "-")
 }

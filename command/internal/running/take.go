@@ -19,6 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/files/runfiles"
 	"github.com/refrain-dev/refrain/internal/files/workspace"
+	"github.com/refrain-dev/refrain/internal/history/progress"
 	"github.com/refrain-dev/refrain/internal/process/child"
 	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/internal/values/brief"
@@ -255,7 +256,7 @@ func whyUnverified(run *mark.Run) string {
 	case run.Status == mark.RunCompleted:
 		return ""
 	case run.Error != "":
-		return "the run " + string(run.Status) + ": " + brief.Clip(brief.Clean(run.Error), 200)
+		return "the run " + string(run.Status) + ": " + brief.Clip(brief.Clean(progress.PlainError(run.Error)), 200)
 	}
 	return "the run is " + cmp.Or(string(run.Status), "not finished")
 }

@@ -28,7 +28,7 @@ func FilesOf(ctx context.Context, id string, view *session.View) string {
 		return ""
 	}
 	if where == "" {
-		start, err := filesAtStart(ctx, id, view)
+		start, branch, err := storedFiles(ctx, id, view)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return ""
@@ -36,7 +36,10 @@ func FilesOf(ctx context.Context, id string, view *session.View) string {
 			return "Files: as they were when the run started"
 		}
 		where = "kept in the store"
-		if becomesBranch(view) {
+		switch {
+		case branch != "":
+			where = branch
+		case becomesBranch(view):
 			where += "; make a branch of them with: refrain take " + id
 		}
 	}
@@ -53,20 +56,24 @@ func becomesBranch(view *session.View) bool {
 	return err == nil && def.Workspace != nil && def.Workspace.Result.Branch != ""
 }
 
-// filesAtStart returns the hash of the files with which a run began.
-func filesAtStart(ctx context.Context, id string, view *session.View) (workspace.Hash, error) {
+// storedFiles returns the hash of the files with which a run began, and the branch that was made of its files; "" if there is none.
+func storedFiles(ctx context.Context, id string, view *session.View) (start workspace.Hash, branch string, err error) {
 	p, err := program.Of(view)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	if err := p.Nearby(); err != nil {
-		return "", err
+		return "", "", err
 	}
 	stored, err := workspace.OpenStored(ctx, runfiles.Store(p.Root), id)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	return stored.Start(ctx)
+	if name, commit := stored.Branch(); name != "" {
+		branch = "branch " + name + ", commit " + commit
+	}
+	start, err = stored.Start(ctx)
+	return start, branch, err
 }
 
 // FilesRoot returns the folder below which the run's files are: the root in the run's log or, if that folder is not on this

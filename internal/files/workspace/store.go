@@ -19,6 +19,7 @@ import (
 type Stored struct {
 	git  *git
 	name string
+	room string // folder with what the run needs besides its trees
 }
 
 // OpenStored opens the trees of a run in the folder [Config].Store. The error wraps fs.ErrNotExist if
@@ -28,7 +29,7 @@ func OpenStored(ctx context.Context, folder, run string) (*Stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stored{name: refName(run)}
+	s := &Stored{name: refName(run), room: filepath.Join(folder, "runs", refName(run))}
 	missing := error(fs.ErrNotExist)
 	for g, err := range repositories(ctx, bin, folder) {
 		if err != nil {
@@ -40,6 +41,17 @@ func OpenStored(ctx context.Context, folder, run string) (*Stored, error) {
 		}
 	}
 	return nil, fmt.Errorf("open the files of run %q: %w", run, missing)
+}
+
+// Branch returns the last branch that was made of the files of the run, and its commit then; "" if there is none. Somebody may have deleted it.
+func (s *Stored) Branch() (name, commit string) {
+	text, err := os.ReadFile(filepath.Join(s.room, branchesMade))
+	if err != nil {
+		return "", ""
+	}
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	commit, name, _ = strings.Cut(lines[len(lines)-1], " ")
+	return name, commit
 }
 
 // storeNames has the names of the repositories in a store, by hash format.

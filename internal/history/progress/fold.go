@@ -194,7 +194,7 @@ func (f *Fold) finish(ev *session.Event) []string {
 		}
 		return []string{line}
 	case own:
-		return []string{indent(ev) + "Failed: " + brief.Line(fin.Error, lineText)}
+		return []string{indent(ev) + "Failed: " + brief.Line(PlainError(fin.Error), lineText)}
 	}
 	return nil
 }

@@ -231,7 +231,7 @@ func (s *Summary) run(ev *session.Event) {
 	case mark.KindRunEnded:
 		var d mark.RunEnded
 		if m.Decode(&d) == nil {
-			s.Status, s.Error, s.Paused = d.Status, d.Error, ""
+			s.Status, s.Error, s.Paused = d.Status, PlainError(d.Error), ""
 		}
 	default: // somebody has taken it up
 		if r := mark.RunIn(ev.Actions.StateDelta); r != nil && r.Status == mark.RunRunning {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -97,6 +98,18 @@ func (t *Tasks) Lines() []string {
 
 // Over reports whether no task is open and some have failed.
 func (t *Tasks) Over() bool { return t != nil && t.Open == 0 && len(t.Failed) > 0 }
+
+// planEnd finds the error of the step at the end of a plan, of which some tasks have failed.
+var planEnd = lazyregexp.New(`^agent "end" \([^()]*end\): run command "[^"]*": exit status 1: refrain: (\d+ of \d+ tasks failed: )`)
+
+// PlainError returns the error of a run for people: that some tasks of its plan have failed, without the step that says so. Any other text
+// stays as it is.
+func PlainError(text string) string {
+	if at := planEnd().FindStringSubmatchIndex(text); at != nil {
+		return text[at[2]:]
+	}
+	return text
+}
 
 // taskIn returns the task that a step has chosen; nil if the event chooses none.
 func taskIn(ev *session.Event) *Task {
