@@ -29,8 +29,13 @@ type sessionArtifacts struct {
 }
 
 func (a *sessionArtifacts) Save(ctx context.Context, name string, data *genai.Part) (*artifact.SaveResponse, error) {
+	return a.SaveVersion(ctx, name, data, 0)
+}
+
+// SaveVersion saves a file in place of a version; 0 makes the next version.
+func (a *sessionArtifacts) SaveVersion(ctx context.Context, name string, data *genai.Part, version int64) (*artifact.SaveResponse, error) {
 	return a.service.Save(ctx, &artifact.SaveRequest{
-		AppName: a.session.AppName(), UserID: a.session.UserID(), SessionID: a.session.ID(), FileName: name, Part: data,
+		AppName: a.session.AppName(), UserID: a.session.UserID(), SessionID: a.session.ID(), FileName: name, Part: data, Version: version,
 	})
 }
 

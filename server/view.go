@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/history/progress"
 	"github.com/refrain-dev/refrain/internal/history/progress/prose"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
 	"github.com/refrain-dev/refrain/internal/process/credential"
 	"github.com/refrain-dev/refrain/internal/runs/operations"
 	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
@@ -208,11 +210,31 @@ func (s *Server) transcript(w http.ResponseWriter, r *http.Request) error {
 	if at == "" {
 		return problem.Bad("give the address of a step")
 	}
-	if _, err := s.runs.Brief(r.Context(), id, 1); err != nil {
+	view, err := s.runs.Brief(r.Context(), id, 1)
+	if err != nil {
 		return err
 	}
+	name := taskagent.TranscriptName(at)
 	got, err := s.runs.ArtifactService.Load(r.Context(), &artifact.LoadRequest{AppName: s.runs.AppName, UserID: s.runs.UserID, SessionID: id,
-		FileName: taskagent.TranscriptName(at)})
+		FileName: name})
+	if run := session.RunOf(view); errors.Is(err, artifact.ErrNotFound) && run != nil && run.Parent != nil {
+		all, err := runlog.TranscriptStore{Artifacts: s.runs.ArtifactService, AppName: s.runs.AppName, UserID: s.runs.UserID,
+			View: func(ctx context.Context, id string) (*session.View, error) {
+				got, err := s.runs.Session(ctx, id)
+				if err != nil {
+					return nil, err
+				}
+				return session.ViewOf(got), nil
+			}}.Of(r.Context(), id)
+		if err != nil {
+			return err
+		}
+		for _, t := range slices.Backward(all) {
+			if taskagent.TranscriptPrefix+t.Step == name {
+				return s.SendMasked(w, http.StatusOK, map[string]string{"text": brief.CleanText(t.Text)})
+			}
+		}
+	}
 	switch {
 	case errors.Is(err, artifact.ErrNotFound), errors.Is(err, artifact.ErrInvalid):
 		return problem.New(http.StatusNotFound, "no_transcript", "The step has no transcript", "%s", at)

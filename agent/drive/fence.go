@@ -4,6 +4,7 @@ package drive
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"google.golang.org/genai"
@@ -109,4 +110,19 @@ func (a fencedArtifacts) Save(ctx context.Context, name string, data *genai.Part
 		return nil, err
 	}
 	return a.Artifacts.Save(ctx, name, data)
+}
+
+// SaveVersion saves an artifact as Save does, in place of a version; 0 makes the next version. It returns [errors.ErrUnsupported] if the
+// artifacts cannot replace a version.
+func (a fencedArtifacts) SaveVersion(ctx context.Context, name string, data *genai.Part, version int64) (*artifact.SaveResponse, error) {
+	if err := a.fence.write(func() error { return nil }); err != nil {
+		return nil, err
+	}
+	s, ok := a.Artifacts.(interface {
+		SaveVersion(ctx context.Context, name string, data *genai.Part, version int64) (*artifact.SaveResponse, error)
+	})
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	return s.SaveVersion(ctx, name, data, version)
 }

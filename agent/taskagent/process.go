@@ -68,6 +68,9 @@ type process struct {
 
 	room budget.Reservation // the cost that a coding agent is told it may spend
 	tell func(string)       // shows what a coding agent does, as it is (see teller); nil shows nothing
+
+	store      func(text string) error // stores the transcript of a coding agent that works; nil stores nothing
+	transcript int64                   // the version of its artifact; 0 if there is none yet
 }
 
 // completion has the exit code and the output of a command.
@@ -89,6 +92,7 @@ func (p *process) runAndShow(ctx agent.InvocationContext, root string, yield fun
 		return p.run(ctx, root, drive.At(ctx).CallID())
 	}
 	id := drive.At(ctx).CallID()
+	p.store = func(text string) error { return p.replaceTranscript(ctx, text) }
 	meanwhile(ctx, yield, func(ctx context.Context, tell func(string)) {
 		p.tell = tell
 		got, err = p.run(ctx, root, id)
@@ -158,6 +162,7 @@ func (p *process) run(parent context.Context, root, id string) (completion, erro
 		if finish, script, err = p.watch(cmd, &kept, id, kill); err != nil {
 			return completion{}, fmt.Errorf("run command %q: %w", p.Args[0], err)
 		}
+		defer p.storeMeanwhile(script)()
 	}
 
 	if p.CLI != "" && errors.Is(cmd.Err, exec.ErrNotFound) {

@@ -42,7 +42,7 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got c
 	if err != nil && !got.Started {
 		return outcome{}, err
 	}
-	unkept := keepTranscript(ctx, got.Script)
+	unkept := p.keepTranscript(ctx, got.Script)
 	code := got.Code
 	if err != nil { // Refrain ended the program, so its exit code has no other meaning
 		code = 0
@@ -194,6 +194,9 @@ func (a *CommandAgent) InterruptedUsage() (used budget.Usage) {
 	}
 	return used
 }
+
+// Asked reports whether an event has what a coding agent has answered, so that its step has a transcript.
+func Asked(ev *session.Event) bool { return ev.Mark == nil && ev.CustomMetadata[metadataUsage] != nil }
 
 // Used returns the usage of a coding agent for a logged event, and zero for any other event.
 func (a *CommandAgent) Used(ev *session.Event, _ budget.Prices) (used budget.Usage) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/command/internal/deffile"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
@@ -91,7 +92,8 @@ refrain import refuses a changed file. To detect changes later, keep the hash in
 place and use refrain verify --expect. With --audit each line has a hash, so verify can
 name the first changed event. The files of a workspace are exported only with --files:
 every version that the run has kept goes into a git bundle beside the file, and refrain
-import reads both files.
+import reads both files. The transcripts of coding agents are not exported; print them
+with refrain show RUN --transcript.
 
 With --script, write the answers of models as a script instead, one after the other for each
 agent. Edit it, and play it with refrain run loop.yaml --model scripted/script.yaml: models
@@ -185,9 +187,12 @@ func runExport(ctx context.Context, e *term.Env, f exportFlags, word string) err
 			return term.Failure(err)
 		}
 	}
-	trees := false
+	trees, asked := false, false
 	for ev := range run.All() {
-		trees = trees || len(runfiles.Trees(ev.Actions.StateDelta)) > 0
+		trees, asked = trees || len(runfiles.Trees(ev.Actions.StateDelta)) > 0, asked || taskagent.Asked(ev)
+	}
+	if asked && run.File == nil {
+		fmt.Fprintf(e.Stderr, "the export has no transcripts of coding agents; keep them with: refrain show %s --transcript >FILE\n", run.ID)
 	}
 	root := ""
 	switch {

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 	"github.com/refrain-dev/refrain/internal/values/brief"
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 	"github.com/refrain-dev/refrain/session"
 )
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/internal/values/limited"
@@ -19,8 +20,9 @@ const (
 )
 
 // Transcript keeps the messages and tool calls of a program as text for people: its beginning, and its end. Its zero value is empty. A nil
-// Transcript keeps nothing.
+// Transcript keeps nothing. String may be called while another goroutine adds to it.
 type Transcript struct {
+	mu     sync.Mutex
 	begin  limited.Head
 	end    limited.Tail
 	length int64
@@ -75,6 +77,8 @@ func (t *Transcript) entry(kind, text string) {
 }
 
 func (t *Transcript) write(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.begin.Most, t.end.Most = mostBegin, mostEnd
 	n := int64(min(len(text), max(0, int(mostBegin-t.length))))
 	t.length += int64(len(text))
@@ -87,6 +91,8 @@ func (t *Transcript) String() string {
 	if t == nil {
 		return ""
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	begin, end := t.begin.String(), t.end.String()
 	if left := t.length - int64(len(begin)) - int64(len(end)); left > 0 {
 		return fmt.Sprintf("%s\n\n(%d bytes are left out here)\n\n%s", begin, left, end)
