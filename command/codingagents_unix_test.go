@@ -242,7 +242,7 @@ func newMending(t *testing.T, bin string) *mending {
 	}
 	home := filepath.Join(dir, "home")
 	w := &mending{T: t, dir: dir, repo: filepath.Join(dir, "repo")}
-	w.env = append(os.Environ(), "HOME="+home, "CODEX_HOME="+filepath.Join(home, ".codex"), "GOCACHE="+buildCache(), "GOFLAGS=",
+	w.env = append(os.Environ(), "HOME="+home, "GOCACHE="+buildCache(), "GOFLAGS=",
 		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "ANTHROPIC_API_KEY=k", "OPENAI_API_KEY=k",
 		"CLAUDE_CODE_MAX_RETRIES=0", "GORACE=atexit_sleep_ms=0", "REFRAIN_PROGRESS=", "REFRAIN_STORE=", "REFRAIN_MODEL=",
 		"GIT_AUTHOR_NAME=ana", "GIT_AUTHOR_EMAIL=ana@example.com", "GIT_COMMITTER_NAME=ana", "GIT_COMMITTER_EMAIL=ana@example.com")
@@ -252,8 +252,16 @@ func newMending(t *testing.T, bin string) *mending {
 
 // serve says to the programs where their models are.
 func (w *mending) serve(url string) {
-	w.env = append(w.env, "ANTHROPIC_BASE_URL="+url)
-	w.put(filepath.Join(w.dir, "home", ".codex"), map[string]string{"config.toml": `model_provider = "stub"
+	home, err := os.MkdirTemp(".", "codex") // below a folder for temporary files Codex makes no programs, which its sandbox with bwrap needs
+	if err == nil {
+		home, err = filepath.Abs(home)
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = os.RemoveAll(home) })
+	w.env = append(w.env, "ANTHROPIC_BASE_URL="+url, "CODEX_HOME="+home)
+	w.put(home, map[string]string{"config.toml": `model_provider = "stub"
 
 [model_providers.stub]
 name = "stub"
