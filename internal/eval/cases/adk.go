@@ -307,12 +307,14 @@ const (
 	trajectory = "tool_trajectory_avg_score"
 	response   = "response_match_score"
 	finalMatch = "final_response_match_v2"
+	multiTurn  = "rubric_based_multi_turn_trajectory_quality_v1" // its rubrics are about the whole conversation
 )
 
 // rubricTypes are the criteria with rubrics, and the type of the rubrics of cases and invocations that they take.
 var rubricTypes = map[string]string{
 	"rubric_based_final_response_quality_v1": "FINAL_RESPONSE_QUALITY",
 	"rubric_based_tool_use_quality_v1":       "TOOL_USE_QUALITY",
+	multiTurn:                                "TRAJECTORY_QUALITY",
 }
 
 // The defaults of ADK's judges.
@@ -322,7 +324,7 @@ const (
 )
 
 var (
-	unknownCriteria = []string{"hallucinations_v1", "per_turn_user_simulator_quality_v1", "rubric_based_multi_turn_trajectory_quality_v1"}
+	unknownCriteria = []string{"hallucinations_v1", "per_turn_user_simulator_quality_v1"}
 	cloudCriteria   = []string{
 		"safety_v1", "response_evaluation_score", "multi_turn_task_success_v1", "multi_turn_trajectory_quality_v1", "multi_turn_tool_use_quality_v1",
 	}
@@ -392,7 +394,7 @@ func (r *reader) threshold(name string, n *source.Node, least float64) float64 {
 
 // judgedCriterion reads a criterion that asks a judge, with its rubrics, if it has any.
 func (r *reader) judgedCriterion(name string, n *source.Node, least float64) check.Spec {
-	s := check.Spec{Kind: check.Rubric, Name: name, Min: r.threshold(name, n, least), Model: adkJudge, Samples: adkSamples, EachTurn: true}
+	s := check.Spec{Kind: check.Rubric, Name: name, Min: r.threshold(name, n, least), Model: adkJudge, Samples: adkSamples, EachTurn: name != multiTurn, Whole: name == multiTurn}
 	options := of(n, "judge_model_options")
 	if m := of(options, "judge_model"); m != nil {
 		if s.Model = r.text(m, "judge_model"); !strings.Contains(s.Model, "/") {

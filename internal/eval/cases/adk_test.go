@@ -111,21 +111,23 @@ func TestRubricsOfADK(t *testing.T) {
   {"eval_id": "a", "conversation": [
     {"user_content": {"parts": [{"text": "q"}]}},
     {"user_content": {"parts": [{"text": "q"}]}, "rubrics": [`+rubric("turn", "FINAL_RESPONSE_QUALITY")+`]}],
-   "rubrics": [`+rubric("case", "FINAL_RESPONSE_QUALITY")+`, `+rubric("tools", "TOOL_USE_QUALITY")+`]},
+   "rubrics": [`+rubric("case", "FINAL_RESPONSE_QUALITY")+`, `+rubric("tools", "TOOL_USE_QUALITY")+`, `+rubric("all", "TRAJECTORY_QUALITY")+`]},
   {"eval_id": "b", "conversation": [{"user_content": {"parts": [{"text": "q"}]}}]}]}`,
 		"test_config.json", `{"criteria": {
   "rubric_based_final_response_quality_v1": {"threshold": 0.5, "judge_model_options": {"judge_model": "gemini-x", "num_samples": 1},
     "rubrics": [{"rubric_id": "c", "rubric_content": {"text_property": "criterion"}}]},
-  "rubric_based_tool_use_quality_v1": {}, "hallucinations_v1": 0.5}}`)
+  "rubric_based_tool_use_quality_v1": {}, "rubric_based_multi_turn_trajectory_quality_v1": 0.7, "hallucinations_v1": 0.5}}`)
 	spec := func(texts ...string) check.Spec {
 		return check.Spec{Kind: check.Rubric, Name: "rubric_based_final_response_quality_v1", Min: 0.5, Model: "gemini/gemini-x", Samples: 1,
 			EachTurn: true, Texts: texts}
 	}
 	tools := check.Spec{Kind: check.Rubric, Name: "rubric_based_tool_use_quality_v1", Min: 0.8, Model: "gemini/gemini-2.5-flash", Samples: 5,
 		EachTurn: true, Texts: []string{"tools"}}
+	whole := check.Spec{Kind: check.Rubric, Name: "rubric_based_multi_turn_trajectory_quality_v1", Min: 0.7, Model: "gemini/gemini-2.5-flash", Samples: 5,
+		Whole: true, Texts: []string{"all"}}
 	want := []cases.Case{
 		{ID: "a", Turns: []cases.Turn{{Input: "q"}, {Input: "q", Checks: []check.Spec{spec("turn")}}},
-			Checks: []check.Spec{spec("criterion", "case"), tools}},
+			Checks: []check.Spec{spec("criterion", "case"), tools, whole}},
 		{ID: "b", Turns: []cases.Turn{{Input: "q"}}, Checks: []check.Spec{spec("criterion")}},
 	}
 	if diff := cmp.Diff(want, set.Cases); diff != "" {
@@ -142,7 +144,7 @@ func TestRubricsOfADK(t *testing.T) {
 	for _, q := range g.Asks(&set.Cases[0], false) {
 		n += len(q.Prompts) * q.Samples
 	}
-	if n != 2*2+2*5+1 {
+	if n != 2*2+2*5+5+1 {
 		t.Errorf("a run of the first case takes %d votes", n)
 	}
 	set.JudgeBy("openai/other")

@@ -70,6 +70,10 @@ Give the reason in one or two sentences first, and then your vote.`
 "cannot tell" if the texts do not show it.
 
 Statement: `
+	conversationTask = `Is this statement true of the conversation? The texts are the messages of the user, the answers of the agent and its calls of tools. Vote
+"yes" or "no", or "cannot tell" if the texts do not show it.
+
+Statement: `
 	agreesTask = `Does the answer of the agent agree with the reference? It agrees if a user would learn the same from it, in whatever words, order, format or
 length. It does not agree if it contradicts the reference, or lacks something that the reference says and the user has asked for. Vote "yes" or
 "no", or "cannot tell" if the texts do not show it.`
@@ -92,8 +96,12 @@ func (s Spec) prompts() (prompts, choices []string) {
 			prompts[0] = pairwiseTask + s.Texts[0]
 		}
 	default:
+		task := statementTask
+		if s.Whole {
+			task = conversationTask
+		}
 		for _, t := range s.Texts {
-			prompts = append(prompts, statementTask+t)
+			prompts = append(prompts, task+t)
 		}
 	}
 	for i, p := range prompts {

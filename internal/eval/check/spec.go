@@ -87,10 +87,11 @@ type Spec struct {
 	Reasons    []string `json:"reasons,omitempty"`
 	Max        *Limits  `json:"max,omitzero"`
 	// Model is the judge as provider/name, and Samples how often it votes on each statement: 3 times if it is 0, for Pairwise 4
-	// times. With EachTurn a Rubric is about the answers of all turns.
+	// times. With EachTurn a Rubric is about the answers of all turns, and with Whole about the conversation.
 	Model    string `json:"model,omitzero"`
 	Samples  int    `json:"samples,omitzero"`
 	EachTurn bool   `json:"each_turn,omitzero"`
+	Whole    bool   `json:"whole,omitzero"`
 	// Text is the reason of a check of the kind Unsupported.
 	Text string `json:"text,omitzero"`
 

@@ -603,6 +603,7 @@ func (a *API) metricsInfo(w http.ResponseWriter, _ *http.Request) error {
 		{"final_response_match_v2", "A model judges whether the answer says the same as the expected one."},
 		{"rubric_based_final_response_quality_v1", "The share of the rubrics of the case that a model finds true of the answer."},
 		{"rubric_based_tool_use_quality_v1", "The share of the rubrics of the case that a model finds true of the calls of tools."},
+		{"rubric_based_multi_turn_trajectory_quality_v1", "The share of the rubrics of the case that a model finds true of the conversation."},
 	} {
 		all = append(all, map[string]any{"metricName": m[0], "description": m[1], "metricValueInfo": map[string]any{
 			"interval": map[string]any{"minValue": 0, "openAtMin": false, "maxValue": 1, "openAtMax": false}}})
