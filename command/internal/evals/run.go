@@ -192,6 +192,9 @@ func (f *flags) run(cmd *cobra.Command, e *term.Env, file string) error {
 	if errors.Is(err, session.ErrExists) { // an earlier attempt of the call began it
 		ev, err = eval.Open(ctx, w.config, w.config.StartID, nil)
 	}
+	if held, ok := errors.AsType[*lease.HeldError](err); ok {
+		err = fmt.Errorf("eval %s goes on: %s drives it", w.config.StartID, held.Owner)
+	}
 	if err != nil {
 		return term.UsageError(err)
 	}
