@@ -140,7 +140,7 @@ func fileTool(tool, name string) func(path, text string) standin.Answer {
 func (w *mending) ends(sandbox bool, args ...string) error {
 	w.Helper()
 	if sandbox {
-		if err := taskagent.SandboxCheck(); err != nil {
+		if err := taskagent.SandboxCheck(""); err != nil {
 			w.Skip(err)
 		}
 		args = append(args, "--sandbox", "workspace")

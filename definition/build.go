@@ -30,6 +30,8 @@ type BuildConfig struct {
 	Root string
 	// Permissions are those of all coding agents in place of the definition's; empty changes nothing.
 	Permissions string
+	// Sandbox limits the commands and coding agents that have none of their own, but not those with a task queue. Nil limits no others.
+	Sandbox *taskagent.Sandbox
 	// Store names the store that has the log of the run, as runfiles.Owner reads it, so that the files of a workspace belong to
 	// this run and not to one of the same ID in another store. Empty means that the store is unknown.
 	Store string

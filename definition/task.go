@@ -122,7 +122,7 @@ var commandRows = []row[Command]{
 	field("dir", "working directory, inside the run's root", aText, func(c *Command) *string { return &c.Dir }),
 	field("output_limit", "largest output, such as 1MB", aSize, func(c *Command) *int64 { return &c.OutputLimit }),
 	field("ok_exit_codes", "exit codes that mean success; [0] if left out, with tests [0, 1]", each(wholeIn(0, 255), listing{empty: "leave it out for the default"}), func(c *Command) *[]int { return &c.OKExitCodes }).shown([]int{0}),
-	field("sandbox", "limit what the command may do with files and the network, on Linux: workspace, best_effort, or {level, write, read, network, ports}",
+	field("sandbox", "limit what the command may do with files and the network, on Linux: workspace, best_effort, bwrap, or {level, write, read, network, ports}",
 		sandboxParts.value(), func(c *Command) **taskagent.Sandbox { return &c.Sandbox }),
 	field("unsafe", "true allows any value in an argument or in a variable, where a program may read it as an option, a setting or code", aBool, func(c *Command) *bool { return &c.Unsafe }),
 	field("json", "", aBool, func(c *Command) *bool { return &c.JSON }),
@@ -168,8 +168,8 @@ var cliRows = []row[Command]{
 }
 
 var sandboxParts = parts[taskagent.Sandbox]{or: "level", rows: []row[taskagent.Sandbox]{
-	field("level", "workspace fails a step that this machine cannot limit; best_effort limits it as far as the machine can",
-		oneWord(taskagent.SandboxWorkspace, taskagent.SandboxBestEffort), func(s *taskagent.Sandbox) *string { return &s.Level }).shown(taskagent.SandboxWorkspace),
+	field("level", "workspace fails a step that this machine cannot limit; best_effort limits it as far as the machine can; bwrap limits it by bubblewrap in place of Landlock",
+		oneWord(taskagent.SandboxLevels()...), func(s *taskagent.Sandbox) *string { return &s.Level }).shown(taskagent.SandboxWorkspace),
 	field("write", "further files and folders that the command may change: absolute paths, or below the home folder as ~/…",
 		each(aText, listing{empty: "leave it out for none"}), func(s *taskagent.Sandbox) *[]string { return &s.Write }),
 	field("read", "further files and folders that the command may read",
@@ -525,6 +525,9 @@ func commandConfig(a *Agent, base taskagent.Config, cfg BuildConfig) taskagent.C
 	c.Shapes, c.Parameters = a.places()
 	if cfg.Refrain != "" && base.Elsewhere.Name == "" && len(c.Args) > 0 && c.Args[0] == "refrain" {
 		c.Args = append([]string{cfg.Refrain}, c.Args[1:]...)
+	}
+	if cfg.Sandbox != nil && c.Sandbox == nil && base.Elsewhere.Name == "" {
+		c.Sandbox = cfg.Sandbox
 	}
 	if c.CLI != nil && cfg.Permissions != "" {
 		cli := *c.CLI

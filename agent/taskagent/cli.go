@@ -308,7 +308,7 @@ func (a *CommandAgent) asCLI(ctx agent.InvocationContext, p *process) error {
 	}
 	req := codingcli.Request{
 		Permissions: codingcli.Permissions(c.Permissions), Allow: rulesOf(c.Allow), Model: c.Model, MaxTurns: c.MaxTurns, Args: c.Args,
-		Confined: p.Sandbox != nil && SandboxCheck() == nil, // else it keeps its own sandbox
+		Confined: p.Sandbox != nil && SandboxCheck(p.Sandbox.Level) == nil, // else it keeps its own sandbox
 	}
 	program := c.program()
 	if program.Turns {

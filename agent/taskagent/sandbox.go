@@ -15,7 +15,7 @@ import (
 )
 
 // Sandbox limits what a command, and all that it starts, may do with files and with the network. It needs Linux
-// with Landlock 3 or newer, which [SandboxCheck] finds out.
+// with Landlock 3 or newer, or bubblewrap, which [SandboxCheck] finds out.
 //
 // The command may change the files of its workspace, or without one those of Dir if it is set, and a private folder for its
 // temporary files and caches, whose variables (TMPDIR, XDG_CACHE_HOME, GOCACHE, npm_config_cache) it gets. It may read the
@@ -27,7 +27,8 @@ import (
 // files of the workspace and not change them. Codex's own sandbox is off, because no sandbox can be made inside.
 type Sandbox struct {
 	// Level is [SandboxWorkspace] (the default), which fails a step that this machine cannot limit, or [SandboxBestEffort], which limits
-	// it as far as the machine can.
+	// it as far as the machine can. [SandboxBwrap] limits it by the program bwrap in place of Landlock: other files do not even exist for the
+	// command, it sees no other processes, and it is ended without grace. Ports are not for it.
 	Level string
 	// Write has further files and folders that the command may change, and Read further ones that it may read. A path is absolute or
 	// begins with "~/". A path that does not exist is ignored.
@@ -42,13 +43,20 @@ type Sandbox struct {
 const (
 	SandboxWorkspace  = "workspace"
 	SandboxBestEffort = "best_effort"
+	SandboxBwrap      = "bwrap"
 
 	NetworkAny  = "any"
 	NetworkNone = "none"
 )
 
-// SandboxCheck returns an error that says why this machine cannot enforce a [Sandbox]; nil if it can.
-func SandboxCheck() error {
+// SandboxLevels returns the levels that a [Sandbox] can have.
+func SandboxLevels() []string { return []string{SandboxWorkspace, SandboxBestEffort, SandboxBwrap} }
+
+// SandboxCheck returns an error that says why this machine cannot enforce a [Sandbox] of a level; nil if it can.
+func SandboxCheck(level string) error {
+	if level == SandboxBwrap {
+		return sandbox.CheckBubblewrap()
+	}
 	_, err := sandbox.Check()
 	return err
 }
@@ -66,8 +74,11 @@ type Folder struct {
 
 // check adds the mistakes in a sandbox to s.
 func (b *Sandbox) check(s *source) {
-	if b.Level != "" && b.Level != SandboxWorkspace && b.Level != SandboxBestEffort {
-		s.report("Sandbox", "the level is %s or %s, got %q", SandboxWorkspace, SandboxBestEffort, b.Level)
+	if b.Level != "" && !slices.Contains(SandboxLevels(), b.Level) {
+		s.report("Sandbox", "the level is one of %s, got %q", strings.Join(SandboxLevels(), ", "), b.Level)
+	}
+	if b.Level == SandboxBwrap && len(b.Ports) > 0 {
+		s.report("Sandbox", "ports are not for the level %s, which forbids all of the network or none", SandboxBwrap)
 	}
 	if b.Network != "" && b.Network != NetworkAny && b.Network != NetworkNone {
 		s.report("Sandbox", "the network is %s or %s, got %q", NetworkAny, NetworkNone, b.Network)
@@ -138,6 +149,7 @@ func (p *process) makeBox(dir string) (box, error) {
 		Write:     slices.Concat(write, []string{private}, atHome(b.Write), atHome(p.boxWrite)),
 		Read:      slices.Concat([]string{dir}, read, atHome(b.Read)),
 		NoNetwork: b.Network == NetworkNone, BestEffort: b.Level == SandboxBestEffort,
+		Bubblewrap: b.Level == SandboxBwrap,
 	}
 	for _, port := range b.Ports {
 		made.rules.Ports = append(made.rules.Ports, uint16(port))
@@ -150,7 +162,9 @@ func (b *box) apply(cmd *exec.Cmd) error {
 	if b.env == nil {
 		return nil
 	}
-	if err := b.rules.Apply(cmd); err != nil {
+	if err := b.rules.Apply(cmd); err != nil && b.rules.Bubblewrap {
+		return fmt.Errorf("run command %q in a sandbox: %w", cmd.Args[0], err)
+	} else if err != nil {
 		return fmt.Errorf("run command %q in a sandbox: %w; write sandbox: %s to run it without what is missing", cmd.Args[0], err, SandboxBestEffort)
 	}
 	return nil

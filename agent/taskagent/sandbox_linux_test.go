@@ -16,7 +16,7 @@ import (
 // confined runs a command in a sandbox, with a home folder that has a key.
 func confined(t *testing.T, cfg taskagent.CommandConfig) *ran {
 	t.Helper()
-	if err := taskagent.SandboxCheck(); err != nil {
+	if err := taskagent.SandboxCheck(""); err != nil {
 		t.Skip(err)
 	}
 	home := t.TempDir()
@@ -98,6 +98,7 @@ func TestSandboxErrors(t *testing.T) {
 	for want, s := range map[string]taskagent.Sandbox{
 		"the level is":    {Level: "tight"},
 		"the network is":  {Network: "some"},
+		"ports are not":   {Level: taskagent.SandboxBwrap, Network: taskagent.NetworkNone, Ports: []int{80}},
 		"ports need":      {Ports: []int{80}},
 		"neither absolut": {Write: []string{"here"}},
 		"is no port":      {Network: taskagent.NetworkNone, Ports: []int{70000}},

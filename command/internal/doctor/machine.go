@@ -159,12 +159,14 @@ func (d *doctor) sandbox(a *definition.Agent) {
 	if a.Command == nil || a.Command.Sandbox == nil {
 		return
 	}
-	name, err := d.from.At(a.Position()).String()+" "+a.Name, taskagent.SandboxCheck()
+	name, err := d.from.At(a.Position()).String()+" "+a.Name, taskagent.SandboxCheck(a.Command.Sandbox.Level)
 	switch {
 	case err == nil:
 		d.add("commands", name, foundOK, "", "this machine can limit it with a sandbox")
 	case a.Command.Sandbox.Level == taskagent.SandboxBestEffort:
 		d.add("commands", name, foundNote, "", "it runs without a sandbox: %v", err)
+	case a.Command.Sandbox.Level == taskagent.SandboxBwrap:
+		d.add("commands", name, foundBroken, "install bubblewrap, or give sandbox: "+taskagent.SandboxWorkspace, "%v", err)
 	default:
 		d.add("commands", name, foundBroken, "run it on Linux 6.2 or newer, or give sandbox: "+taskagent.SandboxBestEffort, "%v", err)
 	}

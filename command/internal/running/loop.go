@@ -261,8 +261,8 @@ func (f *loopFlags) definition(ctx context.Context, e *term.Env, args []string) 
 		return nil, wrong("--copy and --setup need --branch, because they prepare a copy of the repository; add --branch NAME")
 	case f.retry < 1:
 		return nil, wrong("--retry %d: give at least 1", f.retry)
-	case !slices.Contains([]string{"none", "", taskagent.SandboxWorkspace, taskagent.SandboxBestEffort}, f.sandbox):
-		return nil, wrong("--sandbox %s: give workspace, best_effort or none", f.sandbox)
+	case f.sandbox != "" && f.sandbox != "none" && !slices.Contains(taskagent.SandboxLevels(), f.sandbox):
+		return nil, wrong("--sandbox %s: give workspace, best_effort, bwrap or none", f.sandbox)
 	case f.conversation != taskagent.ConversationFresh && f.conversation != taskagent.ConversationContinue:
 		return nil, wrong("--conversation %s: give fresh or continue", f.conversation)
 	case f.acp != "" && (f.wrapper != "" || len(f.args) > 0):

@@ -92,8 +92,8 @@ func (f *loopFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(&f.permissions, "permissions", "edit", "what the coding agent may do without asking: read, edit or all")
 	fl.StringArrayVar(&f.allow, "allow", nil, "`command` that the coding agent may run besides that of --until, such as 'npm run lint'; "+
 		"repeat the flag for more")
-	fl.StringVar(&f.sandbox, "sandbox", "none", "limit what the coding agent and the command of --until may do, on Linux: workspace, or best_effort as far as the "+
-		"machine can; they change only the copy, and read no keys")
+	fl.StringVar(&f.sandbox, "sandbox", "none", "limit what the coding agent and the command of --until may do, on Linux: workspace, best_effort as far as the "+
+		"machine can, or bwrap, by bubblewrap; they change only the copy, and read no keys")
 	fl.StringArrayVar(&f.addDirs, "add-dir", nil, "further `folder` that the coding agent may read and change; repeat the flag for more; not with --acp")
 	fl.StringVar(&f.denied, "denied", "allow", "what to do after the coding agent was denied a tool: allow goes on, fail ends the loop")
 	fl.StringVar(&f.noProgress, "no-progress", "3", "stop after this `number` of iterations with the same result in a row; off for no such stop")

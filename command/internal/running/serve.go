@@ -12,12 +12,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/command/internal/trust"
@@ -59,6 +61,7 @@ type servedFlags struct {
 	ownOnly           bool
 	secretEnv         []string
 	notify            []string
+	sandbox           string
 }
 
 const defaultAddr = "127.0.0.1:8080"
@@ -242,6 +245,8 @@ func (f *servedFlags) add(fl *pflag.FlagSet, sends, ends string) {
 		"let definitions that "+sends+" use the secret variable of this `name`; repeat the flag for more")
 	fl.BoolVar(&f.private, "allow-private", false, "let agents reach loopback, link-local and private addresses")
 	notifyFlag(fl, &f.notify, "all runs")
+	fl.StringVar(&f.sandbox, "sandbox", "none", "limit the commands and coding agents that have no sandbox of their own, on Linux, by `level`: "+
+		strings.Join(taskagent.SandboxLevels(), ", ")+" or none")
 	term.DurationFlag(fl, &f.grace, "grace", defaultGrace, "time that running steps have to end when "+ends)
 }
 
@@ -276,6 +281,14 @@ func (f *servedFlags) check() error {
 		&operations.BoundOfQueue: f.maxQueued} {
 		if n < 0 {
 			return fmt.Errorf("--%s %d: give a number of runs, or 0 for no limit", b.Flag, n)
+		}
+	}
+	if f.sandbox != "none" {
+		if !slices.Contains(taskagent.SandboxLevels(), f.sandbox) {
+			return fmt.Errorf("--sandbox %s: give %s or none", f.sandbox, strings.Join(taskagent.SandboxLevels(), ", "))
+		}
+		if err := taskagent.SandboxCheck(f.sandbox); err != nil && f.sandbox != taskagent.SandboxBestEffort {
+			return fmt.Errorf("--sandbox %s: %w", f.sandbox, err)
 		}
 	}
 	return checkGrace(f.grace)
@@ -328,6 +341,9 @@ func (f *servedFlags) config(e *term.Env, s *runstore.Stock) (server.Config, err
 	cfg.OwnOnly = f.ownOnly
 	cfg.Dir, cfg.AllowCommands, cfg.AllowPrivate, cfg.MaxRuns = ".", f.commands, f.private, f.maxRuns
 	cfg.AllowSecretEnv = f.secretEnv
+	if f.sandbox != "none" {
+		cfg.Sandbox = &taskagent.Sandbox{Level: f.sandbox}
+	}
 	cfg.Accepts = func(hash string) bool {
 		k, err := trust.Open(e.Getenv)
 		return err == nil && k.Accepts(hash)

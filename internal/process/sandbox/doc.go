@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sandbox limits what the programs that Refrain starts may do with files and with the network, by Landlock.
+// Package sandbox limits what the programs that Refrain starts may do with files and with the network, by Landlock or by
+// bubblewrap.
 //
 //	cmd := exec.CommandContext(ctx, "go", "test", "./...")
 //	cmd.Dir = tree

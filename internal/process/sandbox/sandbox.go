@@ -28,6 +28,9 @@ type Rules struct {
 	Ports     []uint16 `json:"ports,omitempty"`
 	// BestEffort limits the program as far as the kernel can, also not at all, instead of failing.
 	BestEffort bool `json:"best_effort,omitempty"`
+	// Bubblewrap limits the program by the program bwrap in place of Landlock. What the program may not read does not exist for it, it sees
+	// no other processes, and its children end with it. Ports have no effect.
+	Bubblewrap bool `json:"-"`
 }
 
 // systemReads are read by all programs. Of /etc those files are left out that only root should read: see [settings].

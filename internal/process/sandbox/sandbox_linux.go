@@ -62,12 +62,15 @@ func (r Rules) Apply(cmd *exec.Cmd) error {
 	if cmd.Err != nil {
 		return nil // it will not start
 	}
-	if _, err := check(r.NoNetwork); err != nil && !r.BestEffort {
-		return err
-	}
 	path := cmd.Path
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(cmd.Dir, path)
+	}
+	if r.Bubblewrap {
+		return r.wrap(cmd, path)
+	}
+	if _, err := check(r.NoNetwork); err != nil && !r.BestEffort {
+		return err
 	}
 	r.Read = slices.Concat(r.Read, programFiles(path))
 	rules, err := json.Marshal(r)

@@ -40,8 +40,12 @@ func Example() {
 // confined runs a script of the shell in a folder of its own under rules, and returns what it printed on both streams.
 func confined(t *testing.T, r sandbox.Rules, script string, env ...string) (dir, out string, err error) {
 	t.Helper()
-	if _, err := sandbox.Check(); err != nil {
-		t.Skip(err)
+	_, unsupported := sandbox.Check()
+	if r.Bubblewrap {
+		unsupported = sandbox.CheckBubblewrap()
+	}
+	if unsupported != nil {
+		t.Skip("*** LEFT OUT: ", unsupported)
 	}
 	dir = t.TempDir()
 	r.Write = append(r.Write, dir)
@@ -56,6 +60,15 @@ func confined(t *testing.T, r sandbox.Rules, script string, env ...string) (dir,
 
 // A hostile program: each line tries to get out, and each is refused. A line that succeeds prints ESCAPED.
 func TestHostileProgram(t *testing.T) {
+	for name, rules := range bothKinds {
+		t.Run(name, func(t *testing.T) { attack(t, rules) })
+	}
+}
+
+// bothKinds are the rules of the kernel and of bubblewrap.
+var bothKinds = map[string]sandbox.Rules{"landlock": {NoNetwork: true}, "bubblewrap": {NoNetwork: true, Bubblewrap: true}}
+
+func attack(t *testing.T, rules sandbox.Rules) {
 	home, other := t.TempDir(), t.TempDir()
 	for name, text := range map[string]string{".ssh/id_ed25519": "KEY", ".aws/credentials": "KEY", "other/run/tree/file": "text", "repo/.git/config": "text", "beside": "KEY"} {
 		path := filepath.Join(home, name)
@@ -99,6 +112,8 @@ func TestHostileProgram(t *testing.T) {
 		`kill -9 $SELF`,
 		`cat /etc/shadow`,
 		`cat "$HOME/beside"`,
+		`perl -e 'exit(syscall(101, 16, $ENV{PID} + 0, 0, 0) == 0 ? 0 : 1)'`, // PTRACE_ATTACH on amd64
+		`perl -e 'exit(syscall(101, 16, $ENV{SELF} + 0, 0, 0) == 0 ? 0 : 1)'`,
 		`echo x > /tmp/refrain-escaped`,
 		`ls "$OTHER"`,
 		`echo x > /etc/refrain-escaped`,
@@ -107,13 +122,21 @@ func TestHostileProgram(t *testing.T) {
 		`echo x > /proc/$SELF/oom_score_adj`,
 		`echo x > /dev/shm/refrain-escaped`,
 	} {
-		_, out, err := confined(t, sandbox.Rules{NoNetwork: true}, attempt+" && echo ESCAPED", env...)
+		_, out, err := confined(t, rules, attempt+" && echo ESCAPED", env...)
+		if rules.Bubblewrap && strings.Contains(attempt, "> /tmp/") || strings.Contains(attempt, "> /dev/shm/") {
+			continue // the folders are its own
+		}
 		if err == nil || strings.Contains(out, "ESCAPED") || strings.Contains(out, "KEY") {
 			t.Errorf("%s: %v\n%s", attempt, err, out)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(home, "other/run/tree/file")); err != nil {
 		t.Error(err)
+	}
+	for _, path := range []string{"/tmp/refrain-escaped", "/dev/shm/refrain-escaped", filepath.Join(home, ".bashrc"), filepath.Join(home, "new")} {
+		if _, err := os.Lstat(path); err == nil {
+			t.Errorf("%s was made", path)
+		}
 	}
 	if err := witness.Process.Signal(syscall.Signal(0)); err != nil {
 		t.Error("the witness has ended")
@@ -122,8 +145,15 @@ func TestHostileProgram(t *testing.T) {
 
 // What honest programs do works: temporary files, pipes, links, moves, children, devices, and exit codes.
 func TestHonestProgram(t *testing.T) {
+	for name, rules := range bothKinds {
+		t.Run(name, func(t *testing.T) { work(t, rules) })
+	}
+}
+
+func work(t *testing.T, rules sandbox.Rules) {
 	private := t.TempDir()
-	dir, out, err := confined(t, sandbox.Rules{Write: []string{private}}, `set -e
+	rules.Write, rules.NoNetwork = []string{private}, false
+	dir, out, err := confined(t, rules, `set -e
 mkdir -p a/b && echo 1 > a/x && mv a/x a/b/y && ln a/b/y hard && ln -s a/b/y soft && cat soft | tr 1 2
 t=$(mktemp) && echo tmp > $t && rm $t
 head -c 4 /dev/urandom > /dev/null
@@ -138,19 +168,36 @@ echo $0 "$1"; exit 7`, "TMPDIR="+private)
 	}
 }
 
-// Go builds and tests a module that needs nothing else, with a build cache of its own.
-func TestGoInSandbox(t *testing.T) {
+// The tests of a project run in a workspace, without a network, with what is installed here.
+func TestToolsInASandbox(t *testing.T) {
 	if !longtest.On() {
-		t.Skip("it builds the standard library anew")
+		t.Skip("go test builds the standard library anew; in the long form")
 	}
-	private := t.TempDir()
-	_, out, err := confined(t, sandbox.Rules{Write: []string{private}, NoNetwork: true}, `set -e
-printf 'module m\n' > go.mod
+	for name, tool := range map[string]struct{ needs, script, says string }{
+		"go test": {"go version", `printf 'module m\n' > go.mod
 printf 'package m\nimport "testing"\nfunc TestOK(t *testing.T) { t.Log(t.TempDir()) }\n' > m_test.go
 git init -q . && git add -A && git -c user.name=a -c user.email=a@b.c commit -q -m one
-go test -vet=off .`, "TMPDIR="+private, "XDG_CACHE_HOME="+private, "GOCACHE="+private+"/go", "GOFLAGS=-mod=mod")
-	if err != nil || !strings.Contains(out, "ok") {
-		t.Errorf("%v\n%s", err, out)
+go test -vet=off .`, "ok"},
+		"npm test": {"npm --version && node --version", `printf '{"name": "m", "scripts": {"test": "node --test"}}' > package.json
+printf 'require("node:test")("works", () => require("node:fs").mkdtempSync(require("node:os").tmpdir() + "/x"))' > m.test.js
+npm test`, "pass 1"},
+		"pytest": {"pytest --version", `printf 'def test_works(tmp_path):\n    (tmp_path / "x").write_text("x")\n' > test_m.py
+pytest -q`, "1 passed"},
+	} {
+		private := t.TempDir() // with the build cache of both
+		for kind, rules := range bothKinds {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				if out, err := exec.Command("sh", "-c", tool.needs).CombinedOutput(); err != nil {
+					t.Skipf("*** LEFT OUT, %s is missing: %v %s", name, err, out)
+				}
+				rules.Write = []string{private}
+				_, out, err := confined(t, rules, "set -e\n"+tool.script, "TMPDIR="+private, "XDG_CACHE_HOME="+private, "npm_config_cache="+private+"/npm",
+					"GOCACHE="+private+"/go", "GOFLAGS=-mod=mod")
+				if err != nil || !strings.Contains(out, tool.says) {
+					t.Errorf("%v\n%s", err, out)
+				}
+			})
+		}
 	}
 }
 
@@ -166,7 +213,11 @@ func TestNetwork(t *testing.T) {
 	for _, r := range []struct {
 		rules   sandbox.Rules
 		reaches bool
-	}{{sandbox.Rules{}, true}, {sandbox.Rules{NoNetwork: true}, false}, {sandbox.Rules{NoNetwork: true, Ports: []uint16{uint16(port)}}, true}} {
+	}{{sandbox.Rules{}, true}, {sandbox.Rules{NoNetwork: true}, false}, {sandbox.Rules{NoNetwork: true, Ports: []uint16{uint16(port)}}, true},
+		{sandbox.Rules{Bubblewrap: true}, true}, {sandbox.Rules{Bubblewrap: true, NoNetwork: true}, false}} {
+		if r.rules.Bubblewrap && sandbox.CheckBubblewrap() != nil {
+			continue
+		}
 		_, out, err := confined(t, r.rules, "bash -c '"+try+"'")
 		if (err == nil) != r.reaches {
 			t.Errorf("%+v: %v\n%s", r.rules, err, out)

@@ -32,6 +32,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/history/runlog"
@@ -88,6 +89,8 @@ type Config struct {
 	// [Caller], cannot run one that starts programs and is new or has changed since New, unless it is accepted. Nil means that
 	// all definitions of Dir are.
 	Accepts func(hash string) bool
+	// Sandbox limits the commands and coding agents that have no sandbox of their own; nil limits no others.
+	Sandbox *taskagent.Sandbox
 	// AllowCommands lets definitions that come from clients start programs.
 	AllowCommands bool
 	// AllowSecretEnv lists environment variables that definitions from clients may use. Their values
@@ -316,7 +319,7 @@ func (r *Runs) Remover() retention.Remover {
 // env returns the config's part of how agents of runs are made.
 func (r *Runs) env() program.Env {
 	return program.Env{
-		Code: r.Code, Getenv: r.Getenv, Store: r.StoreName, Copies: r.Copies,
+		Code: r.Code, Getenv: r.Getenv, Store: r.StoreName, Copies: r.Copies, Sandbox: r.Sandbox,
 		Report:    func(err error) { r.Log.Warn("a run reports", "error", credential.Masked(err.Error())) },
 		Transport: r.outgoing, StateLimit: r.StateLimit, LogLimit: r.LogLimit, LogLimitName: r.LogLimitName,
 		Check: func(p *program.Program, def *definition.Definition) error {

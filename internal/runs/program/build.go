@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/refrain-dev/refrain/agent/elsewhere"
+	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/provider"
@@ -33,6 +34,8 @@ type Env struct {
 	Store string
 	// Copies is the folder of the trees of workspaces: see definition.BuildConfig.
 	Copies string
+	// Sandbox limits the commands that have no sandbox of their own: see definition.BuildConfig.
+	Sandbox *taskagent.Sandbox
 	// StateLimit is the largest state of a run in bytes, whatever its definition says; 0 sets no limit.
 	StateLimit int64
 	// LogLimit is the largest log of a run of a client's definition in bytes; 0 sets no limit.
@@ -64,7 +67,7 @@ func (p *Program) config(ctx context.Context, env Env,
 	def *definition.Definition) (definition.BuildConfig, func(), error) {
 	cfg := p.BuildConfig()
 	cfg.DefaultModel, cfg.Getenv, cfg.Transport = p.DefaultModel, env.Getenv, env.Transport
-	cfg.Elsewhere, cfg.Store, cfg.Copies = env.Elsewhere, env.Store, env.Copies
+	cfg.Elsewhere, cfg.Store, cfg.Copies, cfg.Sandbox = env.Elsewhere, env.Store, env.Copies, env.Sandbox
 	cfg.Model = env.Model
 	env.Code.Into(&cfg)
 	if p.Model != "" && asksModel(def, env.Elsewhere != nil) {
