@@ -48,7 +48,7 @@ refrain help definition lists every field of a definition.`,
 		{"Write a definition:", []*cobra.Command{
 			writing.NewInit(e), writing.NewValidate(e), writing.NewCheck(e), writing.NewGraph(e), writing.NewRehearse(e), writing.NewSchema(e)}},
 		{"Run it:", []*cobra.Command{
-			running.NewRun(e), running.NewLoop(e), evals.New(e), running.NewConsole(e), running.NewServe(e), running.NewToken(e), running.NewSchedules(e), running.NewWorker(e), running.NewMCP(e),
+			running.NewRun(e), running.NewLoop(e), evals.New(e), running.NewConsole(e), running.NewServe(e), running.NewToken(e), running.NewSchedules(e), running.NewNotify(e), running.NewWorker(e), running.NewMCP(e),
 			running.NewResume(e), running.NewTake(e), running.NewTell(e), running.NewPause(e), running.NewCancel(e), running.NewFork(e), running.NewAnswer(e),
 			running.NewResolve(e)}},
 		{"Look at runs:", []*cobra.Command{

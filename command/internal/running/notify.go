@@ -4,11 +4,15 @@ package running
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/url"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/internal/runs/notify"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -17,6 +21,45 @@ import (
 func notifyFlag(fl *pflag.FlagSet, to *[]string, what string) {
 	fl.StringArrayVar(to, "notify", nil, "notify the service whose address is in this environment `variable` of "+what+
 		", such as OPS_SLACK or OPS_SLACK=failed,asks; repeat the flag for more")
+}
+
+// NewNotify returns the command that tries services of notifications.
+func NewNotify(e *term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "notify",
+		Short: "Try the services that get notifications",
+		Long:  "Try the services that get notifications of runs: those of notify in a definition, and of --notify.",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "test VARIABLE...",
+		Short: "Send a test message to services",
+		Long: `Send a test message to the services whose addresses are in these environment variables, with
+one attempt each. Exit code 1 if a service does not take the message, 2 if a variable has
+no address. No address is printed, because it is a secret.`,
+		Example: "  refrain notify test OPS_SLACK MY_PHONE",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			var failed []error
+			for _, name := range names {
+				service, err := notify.Test(cmd.Context(), e.Getenv, name)
+				if err != nil {
+					failed = append(failed, fmt.Errorf("%s: %w", name, err))
+					continue
+				}
+				if _, err := fmt.Fprintf(e.Stdout, "%s: %s has taken the test message\n", name, service); err != nil {
+					return term.Failure(err)
+				}
+			}
+			err := errors.Join(failed...)
+			if _, answered := errors.AsType[*notify.AddressError](err); answered {
+				return term.UsageError(err)
+			}
+			return term.Failure(err)
+		},
+	})
+	return cmd
 }
 
 // pagesBelow returns a function for the addresses of the pages of runs in a server.

@@ -23,6 +23,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/internal/values/limited"
 	"github.com/refrain-dev/refrain/internal/values/sleep"
+	"github.com/refrain-dev/refrain/internal/values/uuid"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -181,11 +182,7 @@ func (n *Notifier) release(id, name string, done int64) error {
 
 // send sends a notice, and tries again after a failure that may be temporary.
 func (n *Notifier) send(name string, one *Notice) error {
-	address := n.cfg.Getenv(name)
-	if address == "" {
-		return fmt.Errorf("the environment variable %s is not set", name)
-	}
-	ch, err := channel.Parse(address)
+	ch, err := open(n.cfg.Getenv, name)
 	if err != nil {
 		return err
 	}
@@ -211,6 +208,50 @@ func (n *Notifier) send(name string, one *Notice) error {
 		}
 	}
 	return err
+}
+
+// AddressError reports that an environment variable has no address of a service.
+type AddressError struct{ Err error }
+
+// Error returns the reason.
+func (e *AddressError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *AddressError) Unwrap() error { return e.Err }
+
+// open returns the service whose address is in an environment variable. The error is an [*AddressError].
+func open(getenv func(string) string, name string) (*channel.Channel, error) {
+	address := getenv(name)
+	if address == "" {
+		return nil, &AddressError{fmt.Errorf("the environment variable %s is not set", name)}
+	}
+	ch, err := channel.Parse(address)
+	if err != nil {
+		return nil, &AddressError{err}
+	}
+	return ch, nil
+}
+
+// Test sends a test message, with one attempt, to the service whose address is in an environment variable, and returns the name of the
+// service. The error is an [*AddressError] if there is no address.
+func Test(ctx context.Context, getenv func(string) string, name string) (service string, err error) {
+	ch, err := open(getenv, name)
+	if err != nil {
+		return "", err
+	}
+	n := Notice{ID: "test." + uuid.New().String(), Name: "refrain notify test", Event: "test"}
+	record, err := json.Marshal(n)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, sendTime)
+	defer cancel()
+	err = ch.Send(ctx, channel.Message{ID: n.ID, Title: "A test message of refrain", Record: record,
+		Text: "Whoever reads it gets the notifications of runs for which " + name + " is named."})
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", ch, err)
+	}
+	return ch.String(), nil
 }
 
 // commanded are the events of which Config.Command gets notices.

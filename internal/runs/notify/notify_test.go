@@ -19,6 +19,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -507,6 +508,34 @@ func startRuns(t *testing.T, path string) {
 		fmt.Println("begun", id)
 		if _, err := run.Wait(t.Context()); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// Test sends one message, and says whether the service has taken it and whether the variable has an address.
+func TestTestMessage(t *testing.T) {
+	var got atomic.Value
+	status := http.StatusOK
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got.Store(string(body))
+		w.WriteHeader(status)
+	}))
+	defer service.Close()
+	getenv := func(name string) string {
+		return map[string]string{"OPS": service.URL + "/secret", "BAD": "nowhere"}[name]
+	}
+	name, err := notify.Test(t.Context(), getenv, "OPS")
+	if text, _ := got.Load().(string); err != nil || name != "webhook" || !strings.Contains(text, `"event":"test"`) {
+		t.Errorf("%s, %v: %v", name, err, got.Load())
+	}
+	status = http.StatusNotFound
+	if _, err = notify.Test(t.Context(), getenv, "OPS"); err == nil || !strings.Contains(err.Error(), "404") || strings.Contains(err.Error(), "secret") {
+		t.Error(err)
+	}
+	for _, name := range []string{"BAD", "MISSING"} {
+		if _, err = notify.Test(t.Context(), getenv, name); !errors.As(err, new(*notify.AddressError)) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
