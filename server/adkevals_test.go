@@ -80,6 +80,8 @@ func TestEvalsOfADKWeb(t *testing.T) {
 	s.refused(422, "bad_cases", "POST", old+"/eval_sets/first/run_eval", map[string]any{"evalMetrics": []any{map[string]any{"metricName": "no_such"}}})
 	s.refused(400, "bad_request", "POST", old+"/eval_sets/second/run_eval", map[string]any{})
 	s.refused(400, "bad_request", "POST", old+"/eval_sets/first/run_eval", map[string]any{"evalIds": []string{"none"}, "evalMetrics": metrics})
+	s.refused(400, "bad_request", "POST", old+"/eval_sets/first/run_eval", map[string]any{"evalMetrics": []any{map[string]any{
+		"metricName": "final_response_match_v2", "criterion": map[string]any{"judge_model_options": map[string]any{"judge_model": "scripted//etc/passwd"}}}}})
 	var session struct{ Events []map[string]any }
 	if s.ok("GET", sessions+"/"+now[0].Session, nil, &session); len(session.Events) < 2 {
 		t.Errorf("the session of a case-run has the events %v", session.Events)

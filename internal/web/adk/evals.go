@@ -473,6 +473,11 @@ func (a *API) planOf(r *http.Request, app string, ids []string, metrics []metric
 			return nil, problem.Bad("%v", err)
 		}
 	}
+	if len(metrics) > 0 {
+		if err := checkJudges(set); err != nil {
+			return nil, err
+		}
+	}
 	prog, def, err := a.Runs.Program(r.Context(), app)
 	if err != nil {
 		return nil, err
@@ -482,6 +487,22 @@ func (a *API) planOf(r *http.Request, app string, ids []string, metrics []metric
 		return nil, err
 	}
 	return &eval.Plan{Versions: []eval.Version{v}, File: filepath.Join(a.Runs.Dir, filepath.FromSlash(file)), Hash: set.Hash(), Set: *set}, nil
+}
+
+// checkJudges refuses a script as the judge that a client has named, because an error about the script would show a file of the server.
+func checkJudges(set *cases.Set) error {
+	g, err := set.Grader()
+	if err != nil {
+		return err
+	}
+	for i := range set.Cases {
+		for _, q := range g.Asks(&set.Cases[i], false) {
+			if strings.HasPrefix(q.Model, "scripted/") {
+				return problem.Bad("the judge %q is a script: name a model", q.Model)
+			}
+		}
+	}
+	return nil
 }
 
 // mostResults is how many of the newest evals are results.
