@@ -47,8 +47,8 @@ func (c *Cleaner) expired(ctx context.Context, rules Rules) ([]*Expired, error) 
 	return rules.Expired(all, now()), nil
 }
 
-// atOnce is how many runs Clean looks at again with one list of all runs.
-const atOnce = 100
+// atOnce is how many runs Clean looks at again with one list of all runs. Their removal takes less than leaseTime.
+const atOnce = 500
 
 // Clean removes the runs whose time is over now. A run that could not be removed is left for the next time; the error joins why. A run that
 // another process removes at this moment is no error.
