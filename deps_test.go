@@ -52,7 +52,7 @@ starts:     cmd/launcher/...
 
 // readers are the packages that may import a YAML library.
 var readers = []string{
-	"model/scripted", "tool/skilltoolset/skill", "internal/text/source", "internal/authoring/edit", "internal/authoring/dialect/...", "command/internal/backtest", "command/internal/codingloop",
+	"model/scripted", "tool/skilltoolset/skill", "internal/text/source", "internal/authoring/edit", "internal/authoring/dialect/...", "internal/runs/replay", "command/internal/backtest", "command/internal/codingloop",
 	"command/internal/running", // the files with flags of refrain loop
 }
 

@@ -34,10 +34,10 @@ type scriptCall struct {
 }
 
 type scriptUsage struct {
-	Prompt   int32 `yaml:"prompt,omitempty"`
-	Cached   int32 `yaml:"cached,omitempty"`
-	Output   int32 `yaml:"output,omitempty"`
-	Thoughts int32 `yaml:"thoughts,omitempty"`
+	Prompt   int64 `yaml:"prompt,omitempty"`
+	Cached   int64 `yaml:"cached,omitempty"`
+	Output   int64 `yaml:"output,omitempty"`
+	Thoughts int64 `yaml:"thoughts,omitempty"`
 }
 
 type scriptFailure struct {
@@ -137,17 +137,18 @@ func (a *scriptAnswer) add(p *genai.Part, text, thought *strings.Builder, lose f
 }
 
 func (a *scriptAnswer) use(ev *session.Event) {
-	u := ev.UsageMetadata
-	if u == nil {
+	if ev.UsageMetadata == nil {
 		return
 	}
 	if a.Usage == nil {
 		a.Usage = new(scriptUsage)
 	}
-	a.Usage.Prompt += u.PromptTokenCount
-	a.Usage.Cached += u.CachedContentTokenCount
-	a.Usage.Output += u.CandidatesTokenCount
-	a.Usage.Thoughts += u.ThoughtsTokenCount
+	input, cached, output := model.Tokens(ev.UsageMetadata)
+	thoughts := model.ThoughtTokens(ev.UsageMetadata)
+	a.Usage.Prompt += input
+	a.Usage.Cached += cached
+	a.Usage.Output += output - thoughts
+	a.Usage.Thoughts += thoughts
 }
 
 // failureOf returns the error of a request that was not repeated.
