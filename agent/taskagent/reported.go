@@ -195,8 +195,10 @@ func (a *CommandAgent) InterruptedUsage() (used budget.Usage) {
 	return used
 }
 
-// Asked reports whether an event has what a coding agent has answered, so that its step has a transcript.
-func Asked(ev *session.Event) bool { return ev.Mark == nil && ev.CustomMetadata[metadataUsage] != nil }
+// HasAnswer reports whether an event has what a coding agent has answered, so that its step has a transcript.
+func HasAnswer(ev *session.Event) bool {
+	return ev.Mark == nil && ev.CustomMetadata[metadataUsage] != nil
+}
 
 // Used returns the usage of a coding agent for a logged event, and zero for any other event.
 func (a *CommandAgent) Used(ev *session.Event, _ budget.Prices) (used budget.Usage) {

@@ -165,8 +165,8 @@ repeated output stopped the loop.`,
 				fmt.Fprintln(e.Stderr, "Nothing was asked, because the command of --until succeeds already.")
 				return nil
 			case err != nil && f.interrupts(ctx):
-				f.run.paused, f.made.First, ctx = true, true, context.WithoutCancel(ctx)
-				if text, err = codingloop.Definition(f.made); err != nil {
+				f.run.paused, f.config.First, ctx = true, true, context.WithoutCancel(ctx)
+				if text, err = codingloop.Definition(f.config); err != nil {
 					return term.Failure(err)
 				}
 			case err != nil:
@@ -330,7 +330,7 @@ func (f *loopFlags) definition(ctx context.Context, e *term.Env, args []string) 
 			read = []string{refrain, readPrompt, file}
 		}
 	}
-	f.made = &codingloop.Config{
+	f.config = &codingloop.Config{
 		Prompt: prompt, CLI: program, ACP: acp, Inherit: f.inherit, Until: f.until, Done: f.agrees,
 		Most: f.most, Cost: f.cost, Timeout: f.timeout, Idle: f.idle,
 		Model: f.model, Permissions: f.permissions, Denied: f.denied, Branch: f.branch, Protect: f.protect,
@@ -339,7 +339,7 @@ func (f *loopFlags) definition(ctx context.Context, e *term.Env, args []string) 
 		Plan: tasks, Review: review, Count: count, Read: read, Setup: f.setup, Wrapper: wrapper, Args: f.args, Folders: dirs, MaxTurns: f.maxTurns, Retry: f.retry,
 		Conversation: strings.TrimPrefix(f.conversation, taskagent.ConversationFresh),
 	}
-	text, err := codingloop.Definition(f.made)
+	text, err := codingloop.Definition(f.config)
 	if err == nil {
 		err = checkLoop(text)
 	}

@@ -46,7 +46,7 @@ type loopFlags struct {
 	origins                    map[string]string // the files that have set flags, by the flags
 	noProgress                 string
 	timeout, idle              time.Duration
-	made                       *codingloop.Config // what the definition was made of
+	config                     *codingloop.Config // of which the definition is made
 }
 
 // add adds the flags of refrain loop.

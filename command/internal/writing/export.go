@@ -189,7 +189,7 @@ func runExport(ctx context.Context, e *term.Env, f exportFlags, word string) err
 	}
 	trees, asked := false, false
 	for ev := range run.All() {
-		trees, asked = trees || len(runfiles.Trees(ev.Actions.StateDelta)) > 0, asked || taskagent.Asked(ev)
+		trees, asked = trees || len(runfiles.Trees(ev.Actions.StateDelta)) > 0, asked || taskagent.HasAnswer(ev)
 	}
 	if asked && run.File == nil {
 		fmt.Fprintf(e.Stderr, "the export has no transcripts of coding agents; keep them with: refrain show %s --transcript >FILE\n", run.ID)
