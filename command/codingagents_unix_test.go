@@ -231,6 +231,7 @@ func TestTemplateOfARealCodingAgent(t *testing.T) {
 type mending struct {
 	*testing.T
 	dir, repo string
+	folder    string // of the repository, in which refrain is started; empty means its root
 	env       []string
 	said      *bytes.Buffer // stderr of the last process
 }
@@ -288,7 +289,7 @@ func (w *mending) start(args ...string) *exec.Cmd {
 	w.Helper()
 	w.said = new(bytes.Buffer)
 	cmd := exec.Command("refrain", append(args, "--progress", "plain")...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = w.repo, w.env, w.said, w.said
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = filepath.Join(w.repo, w.folder), w.env, w.said, w.said
 	cmd.WaitDelay = time.Second // survivors of a kill hold the output
 	if err := cmd.Start(); err != nil {
 		w.Fatal(err)

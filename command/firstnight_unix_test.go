@@ -17,7 +17,8 @@ import (
 )
 
 // K7: the first command of the README works at the first try with each real coding agent, with the defaults. The agent tries what it may
-// not do, runs the tests, mends half of it in its first turn and the rest in its second one.
+// not do, runs the tests, mends half of it in its first turn and the rest in its second one. It works in a folder of a monorepo, or in a
+// sandbox in the whole of a repository.
 func TestFirstNightOfARealCodingAgent(t *testing.T) {
 	longtest.WithoutRace(t)
 	bin := os.Getenv("REFRAIN_CLIS")
@@ -75,8 +76,16 @@ func TestFirstNightOfARealCodingAgent(t *testing.T) {
 			}
 			t.Parallel()
 			w := newMending(t, bin)
-			w.put(w.repo, map[string]string{
-				"go.mod": "module mend\n\ngo 1.26\n", ".gitignore": ".refrain/\n", "two.go": "package mend\n\nfunc two() int { return 2 }\n",
+			w.put(w.repo, map[string]string{".gitignore": ".refrain/\n"})
+			if !tt.sandbox { // a folder of a monorepo, which needs the module beside it
+				w.folder = "services/api"
+				w.put(w.repo, map[string]string{"go.work": "go 1.26\n\nuse (\n\t./numbers\n\t./services/api\n)\n"})
+				w.put(filepath.Join(w.repo, "numbers"), map[string]string{"go.mod": "module numbers\n\ngo 1.26\n",
+					"two.go": "package numbers\n\nconst Two = 2\n"})
+			}
+			two := map[bool]string{true: "func two() int { return 2 }", false: "import \"numbers\"\n\nfunc two() int { return numbers.Two }"}[tt.sandbox]
+			w.put(filepath.Join(w.repo, w.folder), map[string]string{
+				"go.mod": "module mend\n\ngo 1.26\n", "two.go": "package mend\n\n" + two + "\n",
 				"mend_test.go": "package mend\n\nimport \"testing\"\n\nfunc TestOne(t *testing.T) {\n\tif got := one(); got != 1 {\n\t\tt.Fatal(got)\n\t}\n}\n",
 			})
 			w.git("init", "-q", "-b", "main")
@@ -114,7 +123,7 @@ func TestFirstNightOfARealCodingAgent(t *testing.T) {
 				tt.denied && !strings.Contains(said, "was not allowed to run rm -rf ~, curl http://127.0.0.1:9/x, git push") {
 				t.Errorf("it does not say what it did:\n%s", said)
 			}
-			if got := w.git("show", "refrain/first:one.go"); got != right {
+			if got := w.git("show", "refrain/first:"+filepath.Join(w.folder, "one.go")); got != right {
 				t.Errorf("the branch has %q", got)
 			}
 			if _, err := os.Stat(filepath.Join(home, "precious")); err != nil {
