@@ -50,6 +50,9 @@ func TestEvalsOfADKWeb(t *testing.T) {
 	s.ok("POST", old+"/eval_sets/first/add_session", add, nil)
 	s.refused(400, "bad_request", "POST", old+"/eval_sets/first/add_session", add)
 	s.refused(404, "eval_set_not_found", "POST", old+"/eval_sets/none/add_session", add)
+	for _, id := range []string{"", " ", "../x\n"} {
+		s.refused(400, "bad_request", "POST", old+"/eval_sets/first/add_session", map[string]any{"evalId": id, "sessionId": "s1", "userId": "ana"})
+	}
 	s.refused(409, "no_case", "POST", dev+"/eval-sets/first/add-session", map[string]any{"eval_id": "x", "session_id": "empty", "user_id": "ana"})
 	s.ok("POST", dev+"/eval-sets/first/add-session", map[string]any{"eval_id": "other", "session_id": "s1", "user_id": "ana"}, nil)
 	if s.ok("GET", old+"/eval_sets/first/evals", nil, &ids); cmp.Diff([]string{"hello", "other"}, ids) != "" {

@@ -49,9 +49,9 @@ type Text struct {
 // changes nothing. It returns the definition, the texts of all of these fields after the change, sorted by field, and the difference as a
 // unified diff, which is empty if nothing has changed.
 //
-// The texts may come from a model. Each must have the placeholders of the text that it replaces and no others, so that it reads nothing
-// that the author did not let it read, and the result must be a valid definition. Otherwise the error is a [*Refusal], and the program is as
-// it was.
+// The texts may come from a model. Each must have the placeholders of the text that it replaces and no others, in the same sections, so that
+// it reads nothing that the author did not let it read, and the result must be a valid definition. Otherwise the error is a [*Refusal], and the
+// program is as it was. An agent or a field that the file does not have is another error.
 func Change(p *program.Program, texts map[string]string) (def *definition.Definition, after []Text, patch string, err error) {
 	before := p.Files[p.Path]
 	e, err := edit.New([]byte(before))
@@ -61,7 +61,7 @@ func Change(p *program.Program, texts map[string]string) (def *definition.Defini
 	for _, field := range slices.Sorted(maps.Keys(texts)) {
 		text, err := changeField(e, field, texts[field])
 		if err != nil {
-			return nil, nil, "", &Refusal{fmt.Errorf("%s: %w", field, err)}
+			return nil, nil, "", err
 		}
 		after = append(after, Text{field, text})
 	}
@@ -71,35 +71,54 @@ func Change(p *program.Program, texts map[string]string) (def *definition.Defini
 		p.Files[p.Path] = before
 		return nil, nil, "", &Refusal{err}
 	}
-	name := filepath.ToSlash(filepath.Clean(p.File))
+	name := nameInPatch(p.File)
 	_, lines, _ := bytes.Cut(diff.Diff("a/"+name, []byte(before), "b/"+name, changed), []byte("\n")) // its first line repeats the names
 	return def, after, string(lines), nil
 }
 
-// changeField replaces one text, and returns the text that the field has then.
+// nameInPatch returns the name of a file for a patch that is applied in the present folder, or in that of a file outside it.
+func nameInPatch(file string) string {
+	if here, err := filepath.Abs("."); err == nil && filepath.IsAbs(file) {
+		if below, err := filepath.Rel(here, file); err == nil {
+			file = below
+		}
+	}
+	if !filepath.IsLocal(file) {
+		file = filepath.Base(file)
+	}
+	return filepath.ToSlash(filepath.Clean(file))
+}
+
+// changeField replaces one text, and returns the text that the field has then. An error about the field is no [*Refusal], because no text
+// would be better.
 func changeField(e *edit.Editor, field, text string) (string, error) {
 	if err := CheckField(field); err != nil {
 		return "", err
 	}
 	agent, name, _ := strings.Cut(field, ".")
 	old, err := e.Retext(agent, name, "")
+	if err != nil {
+		return "", fmt.Errorf("%q cannot be changed: %w", field, err)
+	}
 	text = strings.TrimSpace(text)
-	if err != nil || text == "" || text == strings.TrimSpace(old) {
-		return old, err
+	if text == "" || text == strings.TrimSpace(old) {
+		return old, nil
 	}
 	if err := samePlaceholders(old, text, name); err != nil {
-		return "", err
+		return "", &Refusal{fmt.Errorf("%s: %w", field, err)}
 	}
 	if strings.HasSuffix(old, "\n") {
 		text += "\n"
 	}
-	_, err = e.Retext(agent, name, text)
-	return text, err
+	if _, err := e.Retext(agent, name, text); err != nil {
+		return "", &Refusal{fmt.Errorf("%s: %w", field, err)}
+	}
+	return text, nil
 }
 
-// samePlaceholders returns an error unless two texts have the same placeholders.
+// samePlaceholders returns an error unless two texts have the same placeholders, in the same sections.
 func samePlaceholders(old, text, field string) error {
-	names := func(text string) (map[string]bool, error) {
+	tags := func(text string) ([]string, error) {
 		opts := template.Options{}
 		if field == "prompt" {
 			opts.Dialect = template.Mustache
@@ -108,28 +127,24 @@ func samePlaceholders(old, text, field string) error {
 		if err != nil {
 			return nil, err
 		}
-		all := make(map[string]bool)
-		for _, ref := range t.Keys() {
-			all[ref.Name] = true
-		}
-		return all, nil
+		return t.Tags(), nil
 	}
-	had, err := names(old)
+	had, err := tags(old)
 	if err != nil {
 		return err
 	}
-	has, err := names(text)
+	has, err := tags(text)
 	if err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(had)) {
-		if !has[name] {
-			return fmt.Errorf("the text lacks the placeholder {{%s}}", name)
+	for _, tag := range had {
+		if !slices.Contains(has, tag) {
+			return fmt.Errorf("the text lacks the placeholder %s", tag)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(has)) {
-		if !had[name] {
-			return fmt.Errorf("the text has a placeholder {{%s}}, which the text before did not have", name)
+	for _, tag := range has {
+		if !slices.Contains(had, tag) {
+			return fmt.Errorf("the text has a placeholder %s, which the text before did not have", tag)
 		}
 	}
 	return nil

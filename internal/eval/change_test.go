@@ -5,6 +5,7 @@ package eval_test
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +26,7 @@ sub_agents:
       Write about {{topic}}.
     output_key: draft
   - {name: keep, command: [sh, keep.sh], stdin: "{{draft}}", description: Keeps it.}
+  - {name: list, text: "{{#topic}}{{.}}{{/topic}}", output_key: listed}
 `
 
 func readTeam(t *testing.T) *program.Program {
@@ -43,13 +45,21 @@ func TestChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "--- a/team.yaml\n+++ b/team.yaml\n@@ -5,6 +5,7 @@\n   - name: writer\n     model: openai/x\n     instructions: |\n" +
+	want := "--- a/team.yaml\n+++ b/team.yaml\n@@ -5,7 +5,8 @@\n   - name: writer\n     model: openai/x\n     instructions: |\n" +
 		"-      Write about {{topic}}.\n+      Praise {{topic}}.\n+      Be short.\n     output_key: draft\n"
 	if !strings.HasPrefix(patch, want) || !strings.Contains(p.Files[p.Path], "# of two\n") {
 		t.Errorf("the patch is\n%s\nwant\n%s", patch, want)
 	}
 	if got := fmt.Sprint(texts); got != "[{keep.description Keeps it.} {writer.instructions Praise {{topic}}.\nBe short.\n}]" {
 		t.Errorf("the texts are %s", got)
+	}
+	at, err := filepath.Abs("team.yaml")
+	for name, want := range map[string]string{at: "--- a/team.yaml\n", "../../up/team.yaml": "--- a/team.yaml\n", "teams/./team.yaml": "--- a/teams/team.yaml\n"} {
+		moved := readTeam(t)
+		moved.File = name
+		if _, _, patch, wrong := eval.Change(moved, map[string]string{"writer.instructions": "Praise {{topic}}."}); errors.Join(err, wrong) != nil || !strings.HasPrefix(patch, want) {
+			t.Errorf("%s: %v %v\n%s", name, err, wrong, patch)
+		}
 	}
 	if def.Root.SubAgents[0].LLM.Instructions != "Praise {{topic}}.\nBe short.\n" {
 		t.Errorf("the definition has %q", def.Root.SubAgents[0].LLM.Instructions)
@@ -64,20 +74,25 @@ func TestChange(t *testing.T) {
 
 // A proposed text that reads more or less than the text before, or that is not for one of the texts, is refused.
 func TestRefusedChange(t *testing.T) {
-	for _, tt := range []struct{ field, text, want string }{
-		{"writer.instructions", "Write.", "lacks the placeholder {{topic}}"},
-		{"writer.instructions", "Write about {{topic}} and {{app:key}}.", "has a placeholder {{app:key}}"},
-		{"writer.instructions", "Write about {{topic}} {artifact.key}.", "has a placeholder {{artifact.key}}"},
-		{"writer.instructions", "{{#topic}} {{topic}}", "topic"},
-		{"writer.text", "Bread", "no such text"},
-		{"nobody.instructions", "Bread", "no agent"},
-		{"keep.command", "rm", "cannot be changed"},
-		{"keep.stdin", "rm", "cannot be changed"},
-		{"instructions", "Bread", "cannot be changed"},
+	for _, tt := range []struct {
+		field, text, want string
+		mistake           bool // of whoever names the field, and not of whoever proposes the text
+	}{
+		{field: "writer.instructions", text: "Write.", want: "lacks the placeholder {{topic}}"},
+		{field: "writer.instructions", text: "Write about {{topic}} and {{app:key}}.", want: "has a placeholder {{app:key}}"},
+		{field: "writer.instructions", text: "Write about {{topic}} {artifact.key}.", want: "has a placeholder {{artifact.key}}"},
+		{field: "writer.instructions", text: "{{#topic}} {{topic}}", want: "topic"},
+		{field: "list.text", text: "{{topic}} {{#topic}}{{.}}{{/topic}}", want: "has a placeholder {{topic}}"},
+		{field: "list.text", text: "{{#topic}}{{topic}}{{/topic}}", want: "lacks the placeholder {{.}} in {{#topic}}"},
+		{field: "writer.text", text: "Bread", want: "no such text", mistake: true},
+		{field: "nobody.instructions", text: "Bread", want: "no agent", mistake: true},
+		{field: "keep.command", text: "rm", want: "cannot be changed", mistake: true},
+		{field: "keep.stdin", text: "rm", want: "cannot be changed", mistake: true},
+		{field: "instructions", text: "Bread", want: "cannot be changed", mistake: true},
 	} {
 		p := readTeam(t)
 		_, _, _, err := eval.Change(p, map[string]string{tt.field: tt.text})
-		if _, ok := errors.AsType[*eval.Refusal](err); !ok || !strings.Contains(err.Error(), tt.want) || p.Files[p.Path] != team {
+		if _, ok := errors.AsType[*eval.Refusal](err); ok == tt.mistake || err == nil || !strings.Contains(err.Error(), tt.want) || p.Files[p.Path] != team {
 			t.Errorf("%s %q: %v, want %q", tt.field, tt.text, err, tt.want)
 		}
 	}

@@ -128,7 +128,13 @@ func (f *output) report(w *store, rep *report.Report, failed error) error {
 			failed = errors.Join(failed, fmt.Errorf("--junit: %w", err))
 		}
 	}
-	write := func(w io.Writer) error { return sum.WriteText(w, term.ColumnsOf(w)) }
+	write := func(w io.Writer) error {
+		err := sum.WriteText(w, term.ColumnsOf(w))
+		if patch := sum.New.Patch; err == nil && patch != "" {
+			_, err = io.WriteString(term.Exactly(w), "\n"+patch) // git apply reads it
+		}
+		return err
+	}
 	if f.json {
 		write = sum.WriteJSON
 	}

@@ -18,7 +18,8 @@ import (
 // mostListed is how many cases the text lists; the JSON has all.
 const mostListed = 10
 
-// WriteText writes the summary for people. width is the number of columns to which sentences are folded; 0 does not fold them.
+// WriteText writes the summary for people, without the patch. width is the number of columns to which sentences are folded; 0 does not fold
+// them.
 func (s *Summary) WriteText(w io.Writer, width int) error {
 	p := page{width: width}
 	p.line("", s.title())
@@ -29,9 +30,6 @@ func (s *Summary) WriteText(w io.Writer, width int) error {
 	}
 	for _, sentence := range s.sentences() {
 		p.line("  ", sentence)
-	}
-	if s.New.Patch != "" {
-		p.WriteString("\n" + brief.CleanText(s.New.Patch))
 	}
 	_, err := io.WriteString(w, p.String())
 	return err

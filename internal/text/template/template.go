@@ -85,6 +85,26 @@ func (t *Template) Keys() []Ref {
 	return append([]Ref(nil), t.refs...)
 }
 
+// Tags describes what the template reads, in the order of the text: each tag as "{{name}}", "{{#name}}" or "{{^name}}", followed by the
+// sections around it, from the inside, such as "{{name}} in {{#customers}}". {{.}} and {{.field}} are among them.
+func (t *Template) Tags() []string {
+	var all []string
+	var add func(nodes []node, around string)
+	add = func(nodes []node, around string) {
+		for _, n := range nodes {
+			mark := map[kind]string{kindSection: "#", kindInverted: "^"}[n.kind]
+			if n.kind == kindText {
+				continue
+			}
+			tag := "{{" + mark + n.key.name + "}}" + around
+			all = append(all, tag)
+			add(n.body, " in "+tag)
+		}
+	}
+	add(t.nodes, "")
+	return all
+}
+
 // kind is the kind of a node.
 type kind uint8
 

@@ -206,6 +206,14 @@ func (a *API) changeSet(r *http.Request, change func(list []any) ([]any, error))
 	})
 }
 
+// checkCaseID returns an error for an ID of a case that no path could name.
+func checkCaseID(id string) error {
+	if id == "" || strings.TrimSpace(id) != id {
+		return problem.Bad("%q cannot be the ID of a case: it is one line of visible characters, without spaces around them", id)
+	}
+	return nil
+}
+
 // checkCase returns an error about a case that cannot be read.
 func checkCase(one any) error {
 	const name = "case" + setEnding
@@ -349,7 +357,7 @@ func (a *API) addSession(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	k := sessionKey{r.PathValue("app"), req.UserID, req.SessionID}
-	if err := k.check(); err != nil {
+	if err := errors.Join(k.check(), checkCaseID(req.EvalID)); err != nil {
 		return err
 	}
 	one, err := a.Runs.Session(r.Context(), k.id())
