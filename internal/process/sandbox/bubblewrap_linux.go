@@ -15,9 +15,12 @@ import (
 	"time"
 )
 
-// bwrapBase begins each command line of bubblewrap. What is not bound afterwards does not exist for the program.
+// bwrapBase begins each command line of bubblewrap. What is not bound afterwards does not exist for the program. The settings of the kernel
+// are bound again, because bubblewrap lets root change them.
 var bwrapBase = []string{"--die-with-parent", "--new-session", "--unshare-pid", "--unshare-ipc", "--unshare-uts",
-	"--ro-bind", "/usr", "/usr", "--ro-bind", "/etc", "/etc", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"}
+	"--ro-bind", "/usr", "/usr", "--ro-bind", "/etc", "/etc", "--dev", "/dev", "--proc", "/proc",
+	"--ro-bind-try", "/proc/sys", "/proc/sys", "--ro-bind-try", "/proc/sysrq-trigger", "/proc/sysrq-trigger", "--ro-bind-try", "/proc/irq", "/proc/irq",
+	"--ro-bind-try", "/proc/bus", "/proc/bus", "--tmpfs", "/tmp"}
 
 // CheckBubblewrap returns an [ErrUnsupported] if bubblewrap is missing, or cannot limit a program on this machine.
 func CheckBubblewrap() error {

@@ -121,6 +121,7 @@ func attack(t *testing.T, rules sandbox.Rules) {
 		`mount -t tmpfs none "$HOME"`,
 		`echo x > /proc/$SELF/oom_score_adj`,
 		`echo x > /dev/shm/refrain-escaped`,
+		`v=$(cat /proc/sys/kernel/core_pattern) && printf %s "$v" > /proc/sys/kernel/core_pattern`, // a program that root runs outside
 	} {
 		_, out, err := confined(t, rules, attempt+" && echo ESCAPED", env...)
 		if rules.Bubblewrap && strings.Contains(attempt, "> /tmp/") || strings.Contains(attempt, "> /dev/shm/") {
