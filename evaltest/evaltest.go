@@ -71,7 +71,8 @@ type Config struct {
 //
 // Without Against a subtest fails if not every run of its case has passed. With Against the cases alone fail nothing: t fails
 // if the definition is worse than that which it is compared with. Where there is no verdict, the log says so. A run that ends
-// with an error has neither passed nor failed. t fails if too many runs do, or if all runs of a case do.
+// with an error has neither passed nor failed, but its case has not always passed. With Against t fails if too many runs are
+// errors, and if a verdict would change if they had failed.
 //
 // Mistakes in the config, in a definition or in the cases end t at once.
 func Run(t *testing.T, cfg Config) {
@@ -117,7 +118,7 @@ func show(t *testing.T, c *report.Case, compares bool) {
 	}
 	if state := c.State(); !compares && state != report.Always {
 		t.Errorf("its runs pass %s", map[report.State]string{report.Sometimes: "sometimes", report.Never: "never",
-			report.Error: "never: all end with an error", report.Unknown: "or fail nothing: no check was evaluated"}[state])
+			report.Error: "or end with an error", report.Unknown: "or fail nothing: no check was evaluated"}[state])
 	}
 }
 

@@ -53,6 +53,7 @@ type (
 		Split         int      `json:"split"`  // those in which the votes differ
 		Deterministic bool     `json:"deterministic"`
 		Passed        estimate `json:"passed"`
+		PassedOfAll   estimate `json:"passed_of_all"` // if each run with an error did not pass
 		Decided       estimate `json:"decided"`
 		Cost          *float64 `json:"cost"`
 		Judges        *float64 `json:"judges"`  // cost
@@ -162,7 +163,8 @@ func versionOf(side *Side, t *Total) version {
 		Name: side.Name, Definition: side.Definition, Patch: side.Patch, Texts: side.Texts,
 		Always: t.Always, Sometimes: t.Sometimes, Never: t.Never, Error: t.Error, NotEvaluated: t.Unknown,
 		Runs: t.Runs, Errors: t.Errors, Judged: t.Votes, Split: t.Split, Deterministic: t.Deterministic,
-		Passed: of(t.Passed), Decided: of(t.Decided), Cost: t.Cost, Judges: optional(t.Judges), Seconds: t.Seconds, Tokens: t.Tokens,
+		Passed: of(t.Passed), PassedOfAll: of(t.PassedOfAll), Decided: of(t.Decided),
+		Cost: t.Cost, Judges: optional(t.Judges), Seconds: t.Seconds, Tokens: t.Tokens,
 	}
 }
 

@@ -35,7 +35,7 @@ type Report struct {
 	// Ended says why cases are missing, as the end of a sentence: "the budget is used up". "" if it ended as planned, or
 	// early because it was decided.
 	Ended string
-	Retry string   // command that runs the runs with errors again; "" if there is none
+	Retry string   // command that runs the cases with errors again; "" if there is none
 	Notes []string // sentences for the reader, such as that the runs of Old are old
 }
 
@@ -65,7 +65,7 @@ type Case struct {
 	Runs            []Run
 }
 
-// A Run is one run of a case. A run with an error neither passed nor failed.
+// A Run is one run of a case. A run with an error neither passed nor failed; a verdict has to hold also if it did not pass.
 type Run struct {
 	ID      string
 	Passed  *bool    // nil if no check was evaluated
@@ -96,15 +96,21 @@ const (
 	Score   = "score"
 	Cost    = "cost"
 	Seconds = "seconds"
+
+	// passedOfAll is the metric passed in which a run with an error has 0. No check has this name.
+	passedOfAll = "\x00"
 )
 
 // value returns a run's value of a metric; nil if it is unknown.
 func (r *Run) value(metric string) *float64 {
 	if r.Error != "" {
+		if metric == passedOfAll {
+			return new(0.0)
+		}
 		return nil
 	}
 	switch metric {
-	case Passed:
+	case Passed, passedOfAll:
 		return number(r.Passed)
 	case Score:
 		return r.Score

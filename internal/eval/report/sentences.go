@@ -37,8 +37,13 @@ func (s *Summary) sentences() (all []string) {
 			same++
 		}
 	}
-	if s.Retry != "" && s.NewTotal.Errors+errorsOf(s.OldTotal) > 0 {
-		add("To run them again: %s", s.Retry)
+	if errors := s.NewTotal.Errors + errorsOf(s.OldTotal); errors > 0 {
+		if s.Decided != nil && s.Reason != "" && s.Ended == "" {
+			add("If a definition causes the errors, mend it. If chance does, run the same command again for a verdict.")
+		}
+		if s.Retry != "" {
+			add("To run only the cases with errors or failures again: %s", s.Retry)
+		}
 	}
 	if same == len(s.versions()) {
 		add("All runs of each case gave the same answer, so one run of each case says as much.")
@@ -123,7 +128,14 @@ func (s *Summary) comparison() (all []string) {
 	c := s.Decided
 	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	if s.Reason != "" && c.Cases > 0 {
-		add("So far: %s %s.", s.name(), change(s.metric(), c))
+		so := "Without them"
+		if s.Ended != "" {
+			so = "So far"
+		}
+		add("%s: %s %s.", so, s.name(), change(s.metric(), c))
+	}
+	if s.OfAll != nil && s.Ended == "" && s.OfAll.Verdict != c.Verdict {
+		add("If the runs with an error did not pass: %s %s.", s.name(), change(Passed, s.OfAll))
 	}
 	switch {
 	case c.Cases == 0:

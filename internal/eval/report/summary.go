@@ -38,7 +38,8 @@ type Summary struct {
 	NewTotal Total
 	OldTotal *Total // nil if there is one version
 
-	Decided *stats.Comparison // of the metric that decides; nil if there is one version
+	Decided *stats.Comparison // of the metric that decides, without the runs with an error; nil if there is one version
+	OfAll   *stats.Comparison // of passed, if each run with an error did not pass; nil unless passed decides and there are such runs
 	Cost    *stats.Comparison // ratio of the costs; nil if there is one version, or a cost is unknown
 	Seconds *stats.Comparison // ratio of the times; nil if there is one version
 
@@ -48,12 +49,13 @@ type Summary struct {
 // A Total is what the runs of one version add up to.
 type Total struct {
 	Always, Sometimes, Never int // cases by how often their runs pass
-	Error                    int // cases of which all runs ended with an error
+	Error                    int // cases without a failed run of which a run ended with an error
 	Unknown                  int // cases that no check evaluated, and those without a run
 	Runs, Errors             int // runs, and those that ended with an error
 	Votes, Split             int // checks by judges, and those in which the votes differ
 	Deterministic            bool
 	Passed                   stats.Estimate
+	PassedOfAll              stats.Estimate // Passed, if each run with an error did not pass
 	Decided                  stats.Estimate // of the metric that decides
 	Cost                     *float64       // of all runs; nil if one is unknown
 	Judges                   *float64       // cost of judges; nil if none was asked
@@ -64,7 +66,7 @@ type Total struct {
 // A State is how often the runs of a case pass.
 type State string
 
-// The states. A run with an error does not count, unless all have one.
+// The states. A run with an error does not count, except that its case does not always pass.
 const (
 	Always    State = "always"
 	Sometimes State = "sometimes"
@@ -88,7 +90,7 @@ func (c *Case) State() State {
 		}
 	}
 	switch {
-	case known == 0 && errors > 0:
+	case passed == known && errors > 0:
 		return Error
 	case known == 0:
 		return Unknown
@@ -108,6 +110,9 @@ func (r *Report) Summary() *Summary {
 		old := r.total(r.Old)
 		s.OldTotal = &old
 		s.Decided = r.compare(r.metric())
+		if r.metric() == Passed && s.NewTotal.Errors+old.Errors > 0 {
+			s.OfAll = r.compare(passedOfAll)
+		}
 		s.Cost, s.Seconds = r.compare(Cost), r.compare(Seconds)
 		if s.NewTotal.Cost == nil || s.OldTotal.Cost == nil || *s.NewTotal.Cost+*s.OldTotal.Cost == 0 {
 			s.Cost = nil
@@ -123,7 +128,7 @@ func (r *Report) metric() string { return cmp.Or(r.Decide, Passed) }
 // options returns how the values of a metric are read.
 func (r *Report) options(metric string, obs []stats.Observation) stats.Options {
 	o := stats.Options{Alpha: r.Alpha, LowerIsBetter: metric == Cost || metric == Seconds, Unbounded: metric == Cost || metric == Seconds}
-	if metric == r.metric() {
+	if metric == r.metric() || metric == passedOfAll {
 		o.Margin = r.Margin
 	}
 	outside := func(x float64) bool { return x < 0 || x > 1 }
@@ -175,7 +180,7 @@ func (r *Report) total(side *Side) (t Total) {
 		obs := alone.observations(metric)
 		return stats.Mean(obs, alone.options(metric, obs))
 	}
-	t.Passed, t.Decided = estimate(Passed), estimate(r.metric())
+	t.Passed, t.PassedOfAll, t.Decided = estimate(Passed), estimate(passedOfAll), estimate(r.metric())
 	return t
 }
 
@@ -234,17 +239,33 @@ func (s *Summary) decide() (Verdict, string) {
 	case s.Ended != "":
 		return Undecided, s.Ended
 	case s.Decided != nil:
-		return Verdict(s.Decided.Verdict), ""
+		return s.compared()
 	case t.Sometimes+t.Never > 0:
 		return Failed, ""
 	case t.Error > 0:
-		return Undecided, fmt.Sprintf("%s ended with an error in all runs", brief.Count(t.Error, "case"))
+		return Undecided, fmt.Sprintf("%s ended with an error in at least one run", brief.Count(t.Error, "case"))
 	case t.Always == 0:
 		return Undecided, "no check has evaluated a run"
 	case t.Unknown > 0:
 		return Undecided, s.unevaluated()
 	}
 	return AllPassed, ""
+}
+
+// compared returns the verdict on two versions. Runs with an error are left out, so that a version whose failures become errors
+// looks better. A verdict on passed therefore has to hold also if they did not pass, and one on another metric must not be in favor
+// of the version that has more of them.
+func (s *Summary) compared() (Verdict, string) {
+	v := Verdict(s.Decided.Verdict)
+	more := s.NewTotal.Errors - s.OldTotal.Errors
+	switch {
+	case v == Undecided:
+	case s.OfAll != nil && s.OfAll.Verdict != s.Decided.Verdict:
+		return Undecided, fmt.Sprintf("%s only without the runs that ended with an error", v)
+	case s.OfAll == nil && (v == Better && more > 0 || v == Worse && more < 0):
+		return Undecided, fmt.Sprintf("%s only without the runs that ended with an error, of which the version with the better %s has more", v, s.name())
+	}
+	return v, ""
 }
 
 // unevaluated says how many cases of the new version no check has evaluated.

@@ -75,9 +75,11 @@ func TestVerdicts(t *testing.T) {
 		{"one fails and one is not evaluated", report.Report{New: of("a", times(1, "fff"), times(1, "???"))}, report.Failed, 1, ""},
 		{"no case is evaluated", report.Report{New: of("a", times(3, "?"))}, undecided, 3, unseen},
 		{"no case", report.Report{}, undecided, 3, unseen},
-		{"10% errors in a case that passed", report.Report{New: of("a", times(9, "p"), times(1, "pe"))}, report.AllPassed, 0, ""},
+		{"10% errors in a case that passed", report.Report{New: of("a", times(9, "p"), times(1, "pe"))}, undecided, 3,
+			"1 case ended with an error in at least one run"},
 		{"a case with errors alone", report.Report{New: of("a", times(9, "p"), times(1, "e"))}, undecided, 3,
-			"1 case ended with an error in all runs"},
+			"1 case ended with an error in at least one run"},
+		{"one fails and one has an error", report.Report{New: of("a", times(9, "ppp"), times(1, "ppf"), times(1, "ppe"))}, report.Failed, 1, ""},
 		{"20% errors", report.Report{New: of("a", times(8, "f"), times(2, "e"))}, undecided, 3, errors + " ended with an error"},
 		{"the budget is used up", report.Report{New: of("a", pass), Ended: used}, undecided, 3, used},
 		{"better", report.Report{New: of("a", pass), Old: old(fail)}, report.Better, 0, ""},
@@ -117,7 +119,7 @@ func TestTotals(t *testing.T) {
 	r.New.Cases[0].Runs[0].Checks = append(r.New.Cases[0].Runs[0].Checks, report.Check{Name: "polite", Votes: 3, Split: true})
 	r.New.Cases[0].Runs[1].Checks = append(r.New.Cases[0].Runs[1].Checks, report.Check{Name: "polite", Votes: 3})
 	got := r.Summary().NewTotal
-	if got.Always != 2 || got.Sometimes != 1 || got.Never != 1 || got.Error != 1 || got.Unknown != 2 {
+	if got.Always != 1 || got.Sometimes != 1 || got.Never != 1 || got.Error != 2 || got.Unknown != 2 {
 		t.Errorf("cases: %+v", got)
 	}
 	if got.Runs != 18 || got.Errors != 4 || got.Votes != 2 || got.Split != 1 || got.Seconds != 36 || got.Tokens != 1800 || got.Deterministic {
@@ -125,6 +127,9 @@ func TestTotals(t *testing.T) {
 	}
 	if got.Passed.Cases != 4 || got.Passed.Mean < 0.666 || got.Passed.Mean > 0.667 {
 		t.Errorf("passed: %+v", got.Passed)
+	}
+	if got.PassedOfAll.Cases != 5 || got.PassedOfAll.Mean < 0.466 || got.PassedOfAll.Mean > 0.467 { // (1 + 2/3 + 0 + 0 + 2/3) / 5
+		t.Errorf("passed of all: %+v", got.PassedOfAll)
 	}
 	r.New.Cases[0].Runs[0].Cost = nil
 	if got := r.Summary().NewTotal; got.Cost != nil {
