@@ -359,6 +359,15 @@ func realClaudeAndCodex(t *testing.T) {
 	}
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Setenv("HOME", t.TempDir())
+	home, err := os.MkdirTemp(".", "codex") // below a folder for temporary files Codex makes no programs, which its sandbox with bwrap needs
+	if err == nil {
+		home, err = filepath.Abs(home)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(home) })
+	t.Setenv("CODEX_HOME", home)
 	t.Setenv("CLAUDE_CODE_MAX_RETRIES", "1")
 	t.Setenv("OPENAI_API_KEY", "k")
 	t.Setenv("ANTHROPIC_API_KEY", "k")
@@ -375,7 +384,7 @@ func standinFor(t *testing.T, cli *taskagent.CLI, work string, answers ...standi
 			`/v1",env_key="OPENAI_API_KEY",wire_api="responses",request_max_retries=0,stream_max_retries=0}`}
 	}
 	return server, func(c *taskagent.CommandConfig) {
-		c.Root, c.Inherit = work, []string{"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_MAX_RETRIES"}
+		c.Root, c.Inherit = work, []string{"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_MAX_RETRIES", "CODEX_HOME"}
 	}
 }
 

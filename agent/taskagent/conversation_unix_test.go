@@ -93,6 +93,7 @@ func TestRealCodingAgentsContinue(t *testing.T) {
 				t.Fatalf("the model was asked %d times, and does not see the first iteration in the second", len(asked))
 			}
 			t.Setenv("HOME", t.TempDir()) // without the conversation
+			t.Setenv("CODEX_HOME", t.TempDir())
 			cfg := taskagent.CommandConfig{Stdin: "Mend it.", CLI: &cli}
 			here(&cfg)
 			cfg.Config = taskagent.Config{Name: "c", ResultKey: "all"}

@@ -16,10 +16,11 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 )
 
 // Answer is the server's answer to one request of an agent.
@@ -141,7 +142,7 @@ func (s *Server) next(body json.RawMessage) Answer {
 	if len(s.rest) > 1 {
 		s.rest = s.rest[1:]
 	}
-	if said := workdir.FindSubmatch(body); said != nil {
+	if said := workdir().FindSubmatch(body); said != nil {
 		a.Input = maps.Clone(a.Input)
 		for name, v := range a.Input {
 			if text, ok := v.(string); ok && strings.HasPrefix(text, "WORKDIR") {
@@ -153,7 +154,7 @@ func (s *Server) next(body json.RawMessage) Answer {
 }
 
 // workdir finds the folder in which Gemini CLI and Qwen Code say that they work.
-var workdir = regexp.MustCompile(`working in the directory: ([^\\"]+)`)
+var workdir = lazyregexp.New(`working in the directory: ([^\\"]+)`)
 
 // sends writes the events of a stream. With Cut it ends before the last two.
 func (a Answer) sends(w http.ResponseWriter, events []map[string]any) {
