@@ -134,7 +134,7 @@ func (c Config) record(ctx context.Context, file string, code *program.Code, rec
 		defer cancel()
 		err = errors.Join(err, sup.Close(ctx))
 	}()
-	message, state := rec.Start()
+	message, state := rec.Start(def)
 	run, err := sup.Start(ctx, supervisor.Request{Message: message, State: state, Started: started})
 	if err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"unicode"
@@ -58,7 +57,7 @@ func CaseOf(view *session.View, code *program.Code) (*check.Case, error) {
 				if !ok { // a client of ADK has given it to the session
 					v, ok = subject.State[in.Name]
 				}
-				if ok && !reflect.DeepEqual(v, in.Default) {
+				if ok && !canonical.Same(v, in.Default) {
 					c.Values[in.Name] = v
 				}
 			}
@@ -84,9 +83,7 @@ func stateOf(def *definition.Definition, began map[string]any) map[string]any {
 	}
 	maps.DeleteFunc(state, func(key string, v any) bool {
 		own, ok := def.State[key]
-		a, errA := canonical.AppendJSON(nil, v)
-		b, errB := canonical.AppendJSON(nil, own)
-		return ok && errors.Join(errA, errB) == nil && string(a) == string(b)
+		return ok && canonical.Same(v, own)
 	})
 	return state
 }

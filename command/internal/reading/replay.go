@@ -47,6 +47,8 @@ another result or another state. It also fails if an agent asks its model more o
 often, is offered other tools, or calls tools otherwise. With --definition the run is
 played through a changed definition, and each request to a model that the change
 alters is shown, word by word. With --match exact such a request fails the replay.
+The query, the state and the defaults of inputs are those of the changed definition;
+what a person or client gave the run stays.
 
 With --live the model of an agent is asked for real, and all other answers come from
 the log. Then the result and the state may differ.

@@ -80,14 +80,10 @@ func runVerify(ctx context.Context, e *term.Env, f verifyFlags, word string) err
 	if err := term.Report(e, f.json, v, func(w io.Writer) error { return printVerified(w, v) }); err != nil {
 		return err
 	}
-	compared, bad := v.Seals()
-	switch {
-	case v.Flaw != nil:
-		return term.Failure(fmt.Errorf("%s: %s", word, v.Flaw))
-	case bad > 0:
-		return term.Failure(fmt.Errorf("%s: %d of %d seals do not match, so the log was changed", word, bad, compared))
-	case len(v.State) > 0:
-		return term.Failure(fmt.Errorf("%s: the state of the run does not match its events: %s", word, v.State[0]))
+	compared, _ := v.Seals()
+	switch problem := v.Problem(); {
+	case problem != "":
+		return term.Failure(fmt.Errorf("%s: %s", word, problem))
 	case slices.ContainsFunc(v.Runs, func(r verify.RunSeal) bool { return r.Open }): // its seal comes with its end
 	case compared == 0 && !(run.File != nil && run.File.Hashed()) && f.expect == "":
 		return term.Failure(fmt.Errorf("%s: the log has no seal to compare, because no loop has stopped and no run has "+

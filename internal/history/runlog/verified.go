@@ -43,6 +43,20 @@ func (v *Verified) Seals() (compared, bad int) {
 	return compared, bad
 }
 
+// Problem says why the log is not as it was written; empty if nothing shows that.
+func (v *Verified) Problem() string {
+	compared, bad := v.Seals()
+	switch {
+	case v.Flaw != nil:
+		return v.Flaw.String()
+	case bad > 0:
+		return fmt.Sprintf("%d of %d seals do not match, so the log was changed", bad, compared)
+	case len(v.State) > 0:
+		return "the state of the run does not match its events: " + v.State[0]
+	}
+	return ""
+}
+
 // Named returns the name of v.Runs[i] for people: "run" with the ID of its session. If the session has several runs, it
 // adds which one it is, such as "2 of 3". If the session's ID is unknown, as in a file without a head, Named uses the
 // invocation ID of the events.

@@ -4,12 +4,14 @@ package replay_test
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/history/runlog"
 	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/internal/runs/replay"
@@ -26,7 +28,7 @@ func TestFrozenRuns(t *testing.T) {
 			if _, err := os.Stat(file); err != nil && *update {
 				dir := t.TempDir()
 				makeUp(t, dir, seed)
-				record(t, dir, file)
+				record(t, dir, file, nil)
 			}
 			text, same := play(t, file)
 			if !same {
@@ -39,6 +41,12 @@ func TestFrozenRuns(t *testing.T) {
 // play plays a recorded run with its own definition, and returns the report and whether nothing differs.
 func play(t *testing.T, file string) (text string, same bool) {
 	t.Helper()
+	return playAs(t, file, nil)
+}
+
+// playAs plays a recorded run with a definition. With nil, the definition is its own, and a changed request a difference.
+func playAs(t *testing.T, file string, def *definition.Definition) (text string, same bool) {
+	t.Helper()
 	log, err := runlog.ReadFile(file, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +55,7 @@ func play(t *testing.T, file string) (text string, same bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rep, err := rec.Replay(t.Context(), replay.Config{Definition: rec.Definition, Exact: true})
+	rep, err := rec.Replay(t.Context(), replay.Config{Definition: cmp.Or(def, rec.Definition), Exact: def == nil})
 	if err != nil {
 		t.Fatal(err)
 	}

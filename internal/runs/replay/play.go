@@ -21,8 +21,6 @@ import (
 	"math"
 	"slices"
 
-	"google.golang.org/genai"
-
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/definition"
@@ -56,7 +54,7 @@ type ending struct {
 	failed            bool
 	err               string
 	answer            string
-	state             map[string]any
+	began, state      map[string]any // at the start and at the end
 	stops, iterations []loopEnd
 	calls             map[string][]string // of tools with their answers, by agent
 }
@@ -84,13 +82,10 @@ func (rec *Recording) play(ctx context.Context, cfg *Config, def *definition.Def
 	if err != nil {
 		return nil, nil, err
 	}
-	message := rec.message
-	if message == nil {
-		message = genai.NewContentFromText(def.Query, genai.RoleUser)
-	}
+	message, state := rec.Start(def)
 	var failed error
 	run := ""
-	for ev, err := range r.Run(ctx, app, app, message, def.RunConfig(rec.program.Limits)) {
+	for ev, err := range r.Run(ctx, app, app, message, def.RunConfig(rec.program.Limits), runner.WithStateDelta(state)) {
 		if err != nil {
 			failed = err
 			continue
@@ -115,7 +110,7 @@ func (rec *Recording) play(ctx context.Context, cfg *Config, def *definition.Def
 	if err := view.Err(); err != nil {
 		return nil, nil, err
 	}
-	end, err := endingOf(events, statekey.OwnState(view.State()), rec.asks)
+	end, err := endingOf(events, state, statekey.OwnState(view.State()), rec.asks)
 	if end != nil && failed != nil {
 		end.failed, end.err = true, failed.Error()
 	}
@@ -184,8 +179,8 @@ func untimed(_ *definition.Agent, cfg *loopagent.Config) {
 }
 
 // endingOf reads from the events of a run what it has come to.
-func endingOf(events []*session.Event, state map[string]any, asks map[string]bool) (*ending, error) {
-	end := &ending{state: state, calls: make(map[string][]string)}
+func endingOf(events []*session.Event, began, state map[string]any, asks map[string]bool) (*ending, error) {
+	end := &ending{began: began, state: state, calls: make(map[string][]string)}
 	delete(state, mark.KeyRun)
 	var fold progress.Fold
 	for _, ev := range events {

@@ -30,7 +30,7 @@ func TestRandomDefinitions(t *testing.T) {
 			dir := t.TempDir()
 			makeUp(t, dir, seed)
 			file := filepath.Join(dir, "run.jsonl")
-			record(t, dir, file)
+			record(t, dir, file, nil)
 			if err := os.Remove(filepath.Join(dir, "script.yaml")); err != nil {
 				t.Fatal(err)
 			}
@@ -64,8 +64,8 @@ func write(t *testing.T, file string, v any) {
 	}
 }
 
-// record runs the definition in a folder, and writes the run to a file.
-func record(t *testing.T, dir, file string) {
+// record runs the definition in a folder with a state, and writes the run to a file.
+func record(t *testing.T, dir, file string, state map[string]any) {
 	t.Helper()
 	p := &program.Program{Dir: dir, Root: dir}
 	def, err := p.Read(filepath.Join(dir, "loop.yaml"))
@@ -87,7 +87,7 @@ func record(t *testing.T, dir, file string) {
 			t.Error(err)
 		}
 	}()
-	run, err := sup.Start(t.Context(), supervisor.Request{Started: started})
+	run, err := sup.Start(t.Context(), supervisor.Request{State: state, Started: started})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/history/runlog"
 	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/internal/seal/statekey"
+	"github.com/refrain-dev/refrain/internal/values/canonical"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -32,10 +34,13 @@ type Recording struct {
 	Definition *definition.Definition
 
 	program *program.Program
+	file    string           // empty for a run of a store
+	problem string           // why the log is not as it was written; empty if it is
 	before  []*session.Event // those of earlier runs of the session
 	events  []*session.Event // those of the run that count
 	message *genai.Content
-	initial map[string]any
+	initial map[string]any  // the state of the session that no event has written
+	given   map[string]any  // the state that the run was started with
 	asks    map[string]bool // the agents whose answers and outcomes come from the log, and whether they ask a model
 	items   []*item         // in the order of the log
 	end     *ending
@@ -83,6 +88,13 @@ func Read(run *runlog.Run, code *program.Code) (*Recording, error) {
 	if sum.Status != mark.RunCompleted && sum.Status != mark.RunFailed {
 		return nil, fmt.Errorf("the run has not come to its end: it is %s", sum.Status)
 	}
+	verified, err := run.Verified()
+	if err != nil {
+		return nil, err
+	}
+	if rec.problem = verified.Problem(); run.File != nil && run.File.Name != "-" {
+		rec.file = run.File.Name
+	}
 	started, err := rec.begin(run.Initial)
 	if err != nil {
 		return nil, err
@@ -103,7 +115,8 @@ func Read(run *runlog.Run, code *program.Code) (*Recording, error) {
 	}
 	state := run.StateAfter(last.Seq)
 	maps.DeleteFunc(state, func(key string, _ any) bool { return !statekey.Own(key) })
-	rec.end, err = endingOf(rec.events, state, rec.asks)
+	_, began := rec.Start(rec.Definition)
+	rec.end, err = endingOf(rec.events, began, state, rec.asks)
 	if err == nil {
 		err = run.Err()
 	}
@@ -115,16 +128,13 @@ func Read(run *runlog.Run, code *program.Code) (*Recording, error) {
 
 // begin reads with what the run was started.
 func (rec *Recording) begin(initial map[string]any) (started mark.RunStarted, err error) {
-	rec.initial = maps.Clone(initial)
-	if rec.initial == nil {
-		rec.initial = make(map[string]any)
-	}
+	rec.initial, rec.given = own(initial), make(map[string]any)
 	for _, ev := range rec.events {
 		switch {
 		case ev.Mark == nil:
 		case ev.Mark.Kind == mark.KindRunStarted:
 			rec.message = ev.Content
-			maps.Copy(rec.initial, ev.Actions.StateDelta)
+			rec.given = own(ev.Actions.StateDelta)
 			err = ev.Mark.Decode(&started)
 		case ev.Mark.Kind == mark.KindRunTaken:
 			var t mark.RunTaken
@@ -136,8 +146,18 @@ func (rec *Recording) begin(initial map[string]any) (started mark.RunStarted, er
 			return started, err
 		}
 	}
-	maps.DeleteFunc(rec.initial, func(key string, _ any) bool { return !statekey.Own(key) || key == mark.KeyRun })
 	return started, nil
+}
+
+// own returns the values of a state that belong to the session alone.
+func own(state map[string]any) map[string]any {
+	all := make(map[string]any, len(state))
+	for key, v := range state {
+		if statekey.Own(key) {
+			all[key] = v
+		}
+	}
+	return all
 }
 
 // read finds the answers and the outcomes.
@@ -333,7 +353,33 @@ func ends(name string) bool {
 // File returns the name of the definition's file.
 func (rec *Recording) File() string { return rec.program.File }
 
-// Start returns what the run was asked, and the state with which it began.
-func (rec *Recording) Start() (*genai.Content, map[string]any) {
-	return rec.message, maps.Clone(rec.initial)
+// Start returns what a run of a definition is asked, and the state that it gets, if a person or a client gives what the recorded
+// run was given. What the recorded definition gave by itself comes from def: the query, the state and the defaults of inputs.
+func (rec *Recording) Start(def *definition.Definition) (*genai.Content, map[string]any) {
+	message := rec.message
+	if message == nil || len(message.Parts) == 1 && reflect.DeepEqual(message.Parts[0], &genai.Part{Text: rec.Definition.Query}) {
+		message = genai.NewContentFromText(def.Query, genai.RoleUser)
+	}
+	was, _ := rec.Definition.InitialState(nil) // without the required inputs, which the error names
+	is, _ := def.InitialState(nil)
+	for _, in := range def.Inputs {
+		// The path of a file beside the definition has the folder of the definition, which may be another one.
+		same := func(o definition.Input) bool { return o.Name == in.Name && canonical.Same(o.Default, in.Default) }
+		if in.Type == definition.InputPath && slices.ContainsFunc(rec.Definition.Inputs, same) {
+			delete(was, in.Name)
+			delete(is, in.Name)
+		}
+	}
+	for key := range was {
+		if _, ok := rec.given[key]; !ok { // the session had it before
+			delete(is, key)
+		}
+	}
+	maps.Copy(is, rec.initial)
+	for key, v := range rec.given {
+		if own, ok := was[key]; !ok || !canonical.Same(v, own) {
+			is[key] = v
+		}
+	}
+	return message, is
 }

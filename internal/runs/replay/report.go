@@ -16,18 +16,21 @@ import (
 	"github.com/refrain-dev/refrain/internal/history/progress"
 	"github.com/refrain-dev/refrain/internal/runs/prompt"
 	"github.com/refrain-dev/refrain/internal/values/brief"
+	"github.com/refrain-dev/refrain/internal/values/canonical"
 	"github.com/refrain-dev/refrain/session"
 )
 
 // Report is what a replay has found.
 type Report struct {
 	Run string `json:"run"`
+	// File is the file of the run's log; empty for a run of a store.
+	File string `json:"file,omitempty"`
 	// Differences are those that fail the replay.
 	Differences []Difference `json:"differences"`
 	// Requests is how many requests to models the play made, and Changed has those that the changed definition changes.
 	Requests int      `json:"requests"`
 	Changed  []Change `json:"changed"`
-	// Notes says what the replay leaves out.
+	// Notes says what the replay leaves out, and whether the log was changed since it was written.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -61,7 +64,10 @@ func (rec *Recording) Replay(ctx context.Context, cfg Config) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	rep := &Report{Run: rec.ID, Differences: p.problems, Requests: len(p.requests), Changed: []Change{}, Notes: notes(def)}
+	rep := &Report{Run: rec.ID, File: rec.file, Differences: p.problems, Requests: len(p.requests), Changed: []Change{}, Notes: notes(def)}
+	if rec.problem != "" {
+		rep.Notes = append(rep.Notes, "the log is not as it was written: "+rec.problem)
+	}
 	rep.count(p)
 	rep.compare(rec.end, end, len(cfg.Live) > 0)
 	if cfg.Definition != nil {
@@ -129,7 +135,16 @@ func (r *Report) compare(was, is *ending, live bool) {
 	if was.answer != is.answer {
 		r.differ("", "the result differs: %s", Words(progress.DiffWords(was.answer, is.answer)))
 	}
-	for _, c := range progress.Diff(was.state, is.state) {
+	before, after := maps.Clone(was.state), maps.Clone(is.state)
+	for _, began := range []map[string]any{was.began, is.began} {
+		for key := range began { // what a definition gives and no step changes is not what the run has come to
+			if canonical.Same(was.state[key], was.began[key]) && canonical.Same(is.state[key], is.began[key]) {
+				delete(before, key)
+				delete(after, key)
+			}
+		}
+	}
+	for _, c := range progress.Diff(before, after) {
 		words := c.Words
 		if words == nil {
 			words = []progress.Edit{{Op: progress.Left, Text: text(c.Before)}, {Op: progress.Put, Text: text(c.After)}}
@@ -302,7 +317,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	if !r.Same() {
 		what = "FAILED"
 	}
-	fmt.Fprintf(&b, "%s: %s, %s", r.Run, what, brief.Count(r.Requests, "request"))
+	fmt.Fprintf(&b, "%s: %s, %s", cmp.Or(r.File, r.Run), what, brief.Count(r.Requests, "request"))
 	if n := len(r.Changed); n > 0 {
 		fmt.Fprintf(&b, ", %d changed", n)
 	}

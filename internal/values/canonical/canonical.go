@@ -35,6 +35,13 @@ func AppendJSON(dst []byte, v any) ([]byte, error) {
 	return w.Buf, nil
 }
 
+// Same reports whether two values have the same JSON. A value that has none is the same as no other.
+func Same(a, b any) bool {
+	textA, errA := AppendJSON(nil, a)
+	textB, errB := AppendJSON(nil, b)
+	return errA == nil && errB == nil && bytes.Equal(textA, textB)
+}
+
 // isCanonical reports whether valid JSON is in its canonical form. It returns false for some that is, such as JSON with a
 // \u escape: sort then writes the same text.
 func isCanonical(src []byte) bool {
