@@ -43,7 +43,7 @@ func (s *Server) cleaner() *retention.Cleaner {
 		rules := retention.Rules{Rule: s.cfg.Keep}
 		list, problems := s.schedules()
 		if len(problems) > 0 {
-			return rules, errors.New("no run is removed until the file of schedules, which may say how long runs are kept, is valid")
+			return rules, errors.New("no run is removed until the file of schedules, which may say how long runs are kept, can be read and is valid")
 		}
 		rules.Schedules = list
 		return rules, nil

@@ -64,9 +64,9 @@ type Scheduler struct {
 	places        chan struct{} // has one value for each start in progress
 
 	mu       sync.Mutex
-	text     []byte // of the file at the last look
-	loaded   bool   // text has been read
-	unread   bool   // the last look could not read the file
+	text     []byte // of the file when it was last read; nil if there was none
+	loaded   bool   // the file has been read, or there was none
+	unread   string // why the last look could not read the file
 	list     []*entry
 	problems definition.Problems
 }
@@ -225,24 +225,31 @@ func (e *entry) wait(now time.Time) time.Duration {
 	return e.Due(t).Sub(now)
 }
 
-// read reads the file if it has changed.
+// errVanished reports that there was a file, and is none.
+var errVanished = errors.New("it has vanished: no schedule starts a run, and no run is removed, until it is back or the server restarts")
+
+// read reads the file if it has changed. A file that has vanished is a problem: it may have said how long runs are kept.
 func (s *Scheduler) read() ([]*entry, definition.Problems) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text, err := s.runs.Folder.ReadFile(schedule.File)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		if !s.unread {
+	missing := errors.Is(err, fs.ErrNotExist)
+	if err != nil && (!missing || s.text != nil) {
+		if missing {
+			err, s.list = errVanished, nil
+		}
+		if s.unread != err.Error() {
 			s.log.Error("the file of schedules cannot be read", "error", err.Error())
 		}
-		s.unread = true
+		s.unread = err.Error()
 		s.problems = definition.Problems{{File: schedule.File, Severity: definition.SeverityError, Code: definition.CodeFile, Message: err.Error()}}
 		return s.list, s.problems
 	}
-	if s.loaded && !s.unread && bytes.Equal(text, s.text) {
+	if s.loaded && s.unread == "" && bytes.Equal(text, s.text) {
 		return s.list, s.problems
 	}
 	all, problems := schedule.Parse(schedule.File, text)
-	s.text, s.loaded, s.unread, s.problems = text, true, false, problems
+	s.text, s.loaded, s.unread, s.problems = text, true, "", problems
 	for _, p := range problems {
 		s.log.Error("the file of schedules has a mistake", "problem", p.Error(), "hint", p.Hint)
 	}
@@ -253,7 +260,7 @@ func (s *Scheduler) read() ([]*entry, definition.Problems) {
 }
 
 // Schedules returns the schedules of the last valid text of the file, and the problems of the present one, which it reads if it has
-// changed.
+// changed. A file that has vanished has a problem and no schedules.
 func (s *Scheduler) Schedules() (list []*schedule.Schedule, problems definition.Problems) {
 	entries, problems := s.read()
 	for _, e := range entries {

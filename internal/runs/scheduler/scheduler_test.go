@@ -313,3 +313,31 @@ func TestFileThatCannotBeReadIsLogged(t *testing.T) {
 		t.Errorf("the schedule does not go on: %v", err)
 	}
 }
+
+// A file that vanishes is logged once. Its schedules stop, with a problem, and go on when it is back.
+func TestFileThatVanishes(t *testing.T) {
+	const text = "schedules: [{name: often, definition: quick, every: 1m, catch_up: 0s}]\n"
+	p := newPlace(t, text, "2026-11-30T10:00:30Z")
+	n := p.serve()
+	p.look(n)
+	if err := os.Remove(filepath.Join(p.dir, "schedules.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	p.set("2026-11-30T10:01:00Z")
+	p.look(n)
+	p.look(n)
+	p.want(n)
+	if n := strings.Count(p.log.String(), "it has vanished"); n != 1 {
+		t.Errorf("it is logged %d times:\n%s", n, &p.log)
+	}
+	if list, problems := n.Schedules(); len(list) != 0 || len(problems) != 1 {
+		t.Errorf("schedules %v, problems %v", list, problems)
+	}
+	p.write("schedules.yaml", text)
+	p.set("2026-11-30T10:02:00Z")
+	p.look(n)
+	p.want(n, "often@20261130T100200Z")
+	if problems := n.Problems(); len(problems) != 0 {
+		t.Errorf("problems %v", problems)
+	}
+}
