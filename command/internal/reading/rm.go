@@ -156,6 +156,9 @@ func clean(ctx context.Context, e *term.Env, f rmFlags) error {
 	if err != nil {
 		return err
 	}
+	if info, err := os.Stat(f.dir); err != nil || !info.IsDir() {
+		return term.UsageError(fmt.Errorf("there is no folder %s", f.dir))
+	}
 	rules := retention.Rules{Rule: rule}
 	if rules.Schedules, err = schedule.Read(f.dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return term.UsageError(err)
