@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/refrain-dev/refrain/internal/runs/operations"
 )
 
 // U4, U12: definitions are written, and nobody's change is lost.
@@ -56,6 +58,24 @@ func TestDefinitions(t *testing.T) {
 		t.Errorf("a new one: %d", got.status)
 	}
 	s.refused(412, "changed", "PUT", "/api/v1/definitions/gone", counting, "If-Match", first)
+}
+
+// The file of schedules is no definition: no author reads, writes or deletes it as one, or adds a case to it.
+func TestScheduleFileIsNoDefinition(t *testing.T) {
+	const text = "schedules: [{name: s, definition: counting, every: 1h}]\n"
+	s := open(t, map[string]string{"counting.yaml": counting, "schedules.yaml": text})
+	for _, name := range []string{"schedules", "Schedules", "schedules.yaml"} {
+		for _, method := range []string{"GET", "PUT", "DELETE"} {
+			detail := s.refused(400, "bad_request", method, "/api/v1/definitions/"+name, counting, "If-Match", operations.TagOf([]byte(text)))
+			if !strings.Contains(detail, "schedules.yaml is the file of schedules") {
+				t.Errorf("%s %s: %s", method, name, detail)
+			}
+		}
+	}
+	s.refused(400, "bad_request", "POST", "/api/v1/runs/r_1:case", map[string]any{"file": "schedules.yaml"})
+	if now, err := os.ReadFile(filepath.Join(s.dir, "schedules.yaml")); err != nil || string(now) != text {
+		t.Errorf("the file has %q, %v", now, err)
+	}
 }
 
 // A definition has the name of its file without the ending: whoever gives another name is told so.

@@ -23,6 +23,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
 	"github.com/refrain-dev/refrain/internal/runs/program"
+	"github.com/refrain-dev/refrain/internal/runs/schedule"
 	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 	"github.com/refrain-dev/refrain/internal/values/suggest"
 )
@@ -115,6 +116,9 @@ var nameOf = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 func CheckName(name string) error {
 	if !nameOf().MatchString(name) || strings.Contains(name, "..") || strings.HasSuffix(name, ".") {
 		return problem.Bad("%q cannot be the name of a definition: use up to 63 letters, digits and _ . -", name)
+	}
+	if strings.EqualFold(name, schedule.File) || strings.EqualFold(name+".yaml", schedule.File) {
+		return problem.Bad("%q cannot be the name of a definition: %s is the file of schedules", name, schedule.File)
 	}
 	if before, _, _ := strings.Cut(name, "."); device().MatchString(before) {
 		return problem.Bad("%q cannot be the name of a definition: on Windows %s is a device", name, strings.ToUpper(before))
