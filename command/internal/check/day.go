@@ -75,7 +75,11 @@ func (d Day) String() string {
 // definition. Without such a file there are none. The error is that of [schedule.Read].
 func DaysOf(file string, def *definition.Definition, given definition.Assumed) (days []Day, err error) {
 	dir, base := filepath.Split(file)
-	for _, at := range [][2]string{{dir, base}, {filepath.Dir(filepath.Clean(dir)), filepath.ToSlash(filepath.Join(filepath.Base(dir), base))}} {
+	whole, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, at := range [][2]string{{dir, base}, {filepath.Join(dir, ".."), filepath.Base(whole) + "/" + base}} {
 		name := operations.NameIn(at[1])
 		if name == "" {
 			continue
