@@ -23,6 +23,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/runs/operations"
 	"github.com/refrain-dev/refrain/internal/runs/schedule"
+	"github.com/refrain-dev/refrain/session"
 )
 
 // newTry returns the command that starts the run of a schedule now.
@@ -87,7 +88,10 @@ func (f *scheduleFlags) try(ctx context.Context, e *term.Env, s *schedule.Schedu
 		return term.UsageError(err)
 	}
 	run.session, run.store, run.root = s.RunID(time.Now()), f.store, f.dir
-	return runFile(ctx, e, run, file, s.Request)
+	if err = runFile(ctx, e, run, file, s.Request); errors.Is(err, session.ErrExists) {
+		return term.Failure(fmt.Errorf("schedule %q: a run of this second exists; try again", s.Name))
+	}
+	return err
 }
 
 // nextTimes is how many times --dry-run lists.
