@@ -35,7 +35,8 @@ func NewSchedules(e *term.Env) *cobra.Command {
 		Use:   "schedules",
 		Short: "List, try, pause and continue the schedules of refrain serve",
 		Long: `List the schedules in the file schedules.yaml of a folder, with the next and the last start
-of each, and how its last run ended and why. refrain serve starts their runs.`,
+of each, and how its last run ended and why. refrain serve starts their runs. LAST leaves out
+the runs of refrain schedules try, which refrain runs lists.`,
 		Example: `  refrain schedules
   refrain schedules try nightly
   refrain schedules pause nightly
@@ -176,5 +177,5 @@ func lastStart(st *scheduler.Status) string {
 	case last.Outcome == scheduler.Started:
 		return last.Run + " " + st.RunStatus
 	}
-	return fmt.Sprintf("%s: %s %s", last.Time.UTC().Format(time.RFC3339), last.Outcome, brief.Line(last.Why, 100))
+	return fmt.Sprintf("%s %s: %s", last.Time.UTC().Format(time.RFC3339), last.Outcome, brief.Line(last.Why, 100))
 }
