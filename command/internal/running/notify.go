@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/runs/notify"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -41,6 +42,9 @@ no address. No address is printed, because it is a secret.`,
 		Example: "  refrain notify test OPS_SLACK MY_PHONE",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, names []string) error {
+			if _, err := definition.ParseNotify(names); err != nil {
+				return term.UsageError(err)
+			}
 			var failed []error
 			for _, name := range names {
 				service, err := notify.Test(cmd.Context(), e.Getenv, name)

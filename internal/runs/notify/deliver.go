@@ -191,9 +191,7 @@ func (n *Notifier) send(name string, one *Notice) error {
 		return err
 	}
 	for _, wait := range append(slices.Clone(waits), 0) {
-		ctx, cancel := context.WithTimeout(n.ctx, sendTime)
-		err = ch.Send(ctx, m)
-		cancel()
+		err = attempt(n.ctx, ch, m)
 		answer, answered := errors.AsType[*channel.Error](err)
 		switch {
 		case err == nil:
@@ -206,6 +204,19 @@ func (n *Notifier) send(name string, one *Notice) error {
 		if sleep.For(n.ctx, wait) != nil {
 			return fmt.Errorf("%s: %w", ch, err)
 		}
+	}
+	return err
+}
+
+// attempt sends a message once, for at most sendTime.
+func attempt(ctx context.Context, ch *channel.Channel, m channel.Message) error {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, sendTime)
+	defer cancel()
+	end, _ := ctx.Deadline()
+	err := ch.Send(ctx, m)
+	if _, answered := errors.AsType[*channel.Error](err); err != nil && !answered && !time.Now().Before(end) {
+		return fmt.Errorf("it has not answered within %s", end.Sub(began).Round(time.Millisecond))
 	}
 	return err
 }
@@ -244,9 +255,7 @@ func Test(ctx context.Context, getenv func(string) string, name string) (service
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, sendTime)
-	defer cancel()
-	err = ch.Send(ctx, channel.Message{ID: n.ID, Title: "A test message of refrain", Record: record,
+	err = attempt(ctx, ch, channel.Message{ID: n.ID, Title: "A test message of refrain", Record: record,
 		Text: "Whoever reads it gets the notifications of runs for which " + name + " is named."})
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", ch, err)

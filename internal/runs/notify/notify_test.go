@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -525,12 +526,23 @@ func TestTestMessage(t *testing.T) {
 	getenv := func(name string) string {
 		return map[string]string{"OPS": service.URL + "/secret", "BAD": "nowhere"}[name]
 	}
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
 	name, err := notify.Test(t.Context(), getenv, "OPS")
 	if text, _ := got.Load().(string); err != nil || name != "webhook" || !strings.Contains(text, `"event":"test"`) {
 		t.Errorf("%s, %v: %v", name, err, got.Load())
 	}
 	status = http.StatusNotFound
 	if _, err = notify.Test(t.Context(), getenv, "OPS"); err == nil || !strings.Contains(err.Error(), "404") || strings.Contains(err.Error(), "secret") {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err = notify.Test(ctx, func(string) string { return "http://" + silent.Addr().String() + "/secret" }, "OPS"); err == nil ||
+		!strings.HasPrefix(err.Error(), "webhook: it has not answered within ") {
 		t.Error(err)
 	}
 	for _, name := range []string{"BAD", "MISSING"} {
