@@ -61,9 +61,13 @@ func Parse(name string, text []byte) ([]*Schedule, definition.Problems) {
 	return all, nil
 }
 
-// Read reads the file of schedules in a folder. The error is that of [os.ReadFile], or definition.Problems.
+// Read reads the file of schedules in a folder. It refuses a file that is not regular, because opening a named pipe would wait for a writer.
+// The error is that of the file, or definition.Problems.
 func Read(dir string) ([]*Schedule, error) {
 	file := filepath.Join(dir, File)
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", file)
+	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
