@@ -130,7 +130,7 @@ func (w *Config) excluded(overlays []string) []string {
 }
 
 // checkResult reports a branch or patch that could not be made at the end, before anything is paid for. A run that goes
-// on may have made it; a fork has not made that of the run that it is a fork of.
+// on may have made it, and so may the run that a fork continues.
 func (rs *Runs) checkResult(ctx context.Context, cfg workspace.Config) error {
 	branch := rs.cfg.Result.Branch
 	if rs.cfg.Result.Patch != "" {
@@ -141,10 +141,10 @@ func (rs *Runs) checkResult(ctx context.Context, cfg workspace.Config) error {
 	}
 	err := workspace.CheckBranch(ctx, cfg, rs.cfg.Result.Named(branch, cfg.Run), resultOf(cfg.Run))
 	if errors.Is(err, workspace.ErrBranchExists) {
-		if _, stored := workspace.OpenStored(ctx, cfg.Store, cfg.Run); stored == nil {
-			return nil // the run was paid for: its branch gets another name
+		if _, stored := workspace.OpenStored(ctx, cfg.Store, cfg.Run); stored == nil || cfg.ForkOf != "" {
+			return nil // what the run has done was paid for: its branch gets another name
 		}
-		err = fmt.Errorf("%w; with {{run}} in its name, such as %s-{{run}}, each run and fork has its own", err, branch)
+		err = fmt.Errorf("%w; with {{run}} in its name, such as %s-{{run}}, each run has its own", err, branch)
 		return &branchError{err}
 	}
 	return err

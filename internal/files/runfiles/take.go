@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/refrain-dev/refrain/internal/files/workspace"
 )
@@ -52,13 +53,19 @@ func messageOf(id, reason string) string {
 // whenChanged calls deliver with the tree of a run that does not run now, if its files have changed.
 func (w *Config) whenChanged(ctx context.Context, place Place, id string, value any, deliver func(*workspace.Tree, state) error) error {
 	was := stateOf(value)
+	if was.hash == "" {
+		return ErrUnchanged
+	}
 	stored, err := workspace.OpenStored(ctx, Store(place.Root), id)
+	if errors.Is(err, fs.ErrNotExist) && was.run != "" { // a fork that has not begun
+		stored, err = workspace.OpenStored(ctx, Store(place.Root), was.run)
+	}
 	if err != nil {
 		return err
 	}
 	if start, err := stored.Start(ctx); err != nil {
 		return err
-	} else if was.hash == "" || was.hash == start {
+	} else if was.hash == start {
 		return ErrUnchanged
 	}
 	rs, d, err := w.standing(ctx, place, id, was)
