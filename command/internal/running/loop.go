@@ -22,7 +22,6 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/command/internal/writing"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/internal/files/runfiles"
 	"github.com/refrain-dev/refrain/internal/files/workspace"
 	"github.com/refrain-dev/refrain/internal/values/brief"
 )
@@ -369,12 +368,6 @@ func (f *loopFlags) reviews(ctx context.Context, args []string) (*codingloop.Rev
 	var err error
 	if r.Base, err = workspace.Fork(ctx, f.run.root, f.reviewOnly); err != nil {
 		return nil, wrong("--review-only: %w", err)
-	}
-	if !strings.Contains(f.branch, "{{run}}") {
-		err = workspace.CheckBranch(ctx, workspace.Config{From: f.run.root, Store: runfiles.Store(f.run.root), Run: "new"}, f.branch, "")
-	}
-	if err != nil {
-		return nil, wrong("--review-only: %w; name the new one with --branch NAME", err)
 	}
 	return r, nil
 }

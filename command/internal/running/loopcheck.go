@@ -26,6 +26,11 @@ import (
 // checkFirst creates the run's copy of the repository and runs the command in a checkout of it, so that the run starts from the files
 // of this moment.
 func (f *loopFlags) checkFirst(ctx context.Context, e *term.Env) (done bool, err error) {
+	if f.branch != "" {
+		if err := f.checkBranch(ctx); err != nil {
+			return false, term.UsageError(err)
+		}
+	}
 	if f.until == "" || f.agrees != "" || f.plan != "" || f.reviewOnly != "" {
 		return false, nil
 	}
@@ -54,9 +59,6 @@ func (f *loopFlags) checkFirst(ctx context.Context, e *term.Env) (done bool, err
 	}
 	cfg := workspace.Config{From: f.run.root, Exclude: exclude, Store: store, Run: f.run.session, Copy: f.copies(),
 		Setup: runfiles.Setup(f.setupArgs(), nil), Copies: trust.Copies(e.Getenv), Owner: runfiles.Owner(f.run.root, runstore.Name(e, f.run.store))}
-	if err := workspace.CheckBranch(ctx, cfg, strings.ReplaceAll(f.branch, "{{run}}", f.run.session), ""); err != nil {
-		return false, term.UsageError(err)
-	}
 	if err := runstore.PrepareFolder(e, f.run.store); err != nil {
 		return false, err
 	}
@@ -70,6 +72,16 @@ func (f *loopFlags) checkFirst(ctx context.Context, e *term.Env) (done bool, err
 		return err
 	})
 	return done, err
+}
+
+// checkBranch returns an error if the branch of the result cannot be made now.
+func (f *loopFlags) checkBranch(ctx context.Context) error {
+	err := workspace.CheckBranch(ctx, workspace.Config{From: f.run.root, Store: runfiles.Store(f.run.root), Run: "new"},
+		strings.ReplaceAll(f.branch, "{{run}}", "new"), "")
+	if errors.Is(err, workspace.ErrBranchExists) {
+		err = fmt.Errorf("%w with --branch NAME; a run that made it and can go on does so with: refrain resume RUN", err)
+	}
+	return err
 }
 
 // succeeds runs the command of --until in a folder. It keeps the command's output for the first prompt, and returns an error if
