@@ -185,8 +185,10 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 		f.storeGone(end.Err, res)
 	default:
 		res.code, res.err = term.ExitFailed, deffile.Hint(end.Err)
-		if text := end.Err.Error(); progress.PlainError(text) != text {
-			res.err = errors.New(progress.PlainError(text))
+		plain := progress.PlainError(end.Err.Error())
+		tasksFailed := plain != end.Err.Error()
+		if tasksFailed {
+			res.err = errors.New(plain)
 		}
 		if p, ok := errors.AsType[*agent.PanicError](end.Err); ok && p.Where() != "" {
 			res.next = append(res.next, "The panic was in "+p.Where())
@@ -207,7 +209,7 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 				" --retry --definition FILE")
 		case stands == mark.RunFailed && wasDenied(end.Err): // otherwise the tool is denied again
 			res.next = append(res.next, "Allow it all tools, and try the failed step again, with: refrain resume "+id+" --permissions all")
-		case stands == mark.RunFailed && res.tasks.Over():
+		case stands == mark.RunFailed && tasksFailed: // a retry would say so again
 			res.next = append(res.next, "Try the failed tasks again: take the branch, replace [!] by [ ] in its plan, and start refrain loop with the plan")
 		case stands == mark.RunFailed:
 			res.next = append(res.next, "Try the failed step again with: refrain resume "+id+" --retry")

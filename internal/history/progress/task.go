@@ -96,9 +96,6 @@ func (t *Tasks) Lines() []string {
 	return lines
 }
 
-// Over reports whether no task is open and some have failed.
-func (t *Tasks) Over() bool { return t != nil && t.Open == 0 && len(t.Failed) > 0 }
-
 // planEnd finds the error of the step at the end of a plan, of which some tasks have failed.
 var planEnd = lazyregexp.New(`^agent "end" \([^()]*end\): run command "[^"]*": exit status 1: refrain: (\d+ of \d+ tasks failed: )`)
 
