@@ -299,6 +299,9 @@ func (f *loopFlags) definition(ctx context.Context, e *term.Env, args []string) 
 			return nil, fmt.Errorf("%q: %w", given, err)
 		}
 	}
+	if err := checkShell(ctx, f.until); err != nil {
+		return nil, wrong("--until: %w", err)
+	}
 	if _, err := os.Lstat(f.write); err == nil { // checked before the command of --until runs
 		return nil, wrong("--write: %s: %w", f.write, fs.ErrExist)
 	}
