@@ -78,6 +78,9 @@ func ValueError(cmd *cobra.Command, err error) error {
 	if !ok {
 		return flagError(cmd, err)
 	}
+	if f := wrong.GetFlag(); f.Value.Type() == "bool" {
+		return fmt.Errorf("--%s takes no value, but has %q; write --%[1]s alone (%[3]s)", f.Name, wrong.GetValue(), f.Usage)
+	}
 	want := map[string]string{
 		"uint": "a whole number, not below 0", "int": "a whole number", "int64": "a whole number",
 		"float64": "a number", "duration": "a time such as 90s, 30m or 2h, or a number of seconds",
