@@ -324,7 +324,7 @@ func storePaused(ctx context.Context, e *term.Env, s *runstore.Stock, req superv
 	defer sup.Close(ctx)
 	id, err := sup.Submit(ctx, req)
 	if err == nil {
-		err = sup.Pause(ctx, id, "Ctrl-C before the agent was asked")
+		err = sup.Pause(ctx, id, "interrupted before the agent was asked")
 	}
 	if err != nil {
 		return term.Failure(err)
