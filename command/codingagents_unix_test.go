@@ -253,9 +253,13 @@ func newMending(t *testing.T, bin string) *mending {
 
 // serve says to the programs where their models are.
 func (w *mending) serve(url string) {
-	home, err := os.MkdirTemp(".", "codex") // below a folder for temporary files Codex makes no programs, which its sandbox with bwrap needs
+	cache, err := os.UserCacheDir()
 	if err == nil {
-		home, err = filepath.Abs(home)
+		err = os.MkdirAll(cache, 0o700)
+	}
+	home := ""
+	if err == nil {
+		home, err = os.MkdirTemp(cache, "refrain-codex-") // below a folder for temporary files Codex makes no programs, which its sandbox with bwrap needs
 	}
 	if err != nil {
 		w.Fatal(err)

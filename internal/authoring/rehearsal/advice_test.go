@@ -72,7 +72,8 @@ func definitions(t *testing.T) []string {
 			t.Fatal(err)
 		}
 		for _, file := range files {
-			if base := filepath.Base(file); !strings.Contains(base, "script") && base != "cases.yaml" {
+			// Of the template tune the verdict is a program's, for which stand-ins do not read the best version.
+			if !strings.HasPrefix(filepath.Base(file), "script") && filepath.Base(filepath.Dir(file)) != "tune" {
 				all = append(all, file)
 			}
 		}
