@@ -251,20 +251,27 @@ func newMending(t *testing.T, bin string) *mending {
 	return w
 }
 
-// serve says to the programs where their models are.
-func (w *mending) serve(url string) {
+// outsideOfTemp makes a folder that is not below one for temporary files, where Codex lets every command write.
+func (w *mending) outsideOfTemp(name string) string {
+	w.Helper()
 	cache, err := os.UserCacheDir()
 	if err == nil {
 		err = os.MkdirAll(cache, 0o700)
 	}
-	home := ""
+	dir := ""
 	if err == nil {
-		home, err = os.MkdirTemp(cache, "refrain-codex-") // below a folder for temporary files Codex makes no programs, which its sandbox with bwrap needs
+		dir, err = os.MkdirTemp(cache, "refrain-"+name+"-")
 	}
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.Cleanup(func() { _ = os.RemoveAll(home) })
+	w.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// serve says to the programs where their models are.
+func (w *mending) serve(url string) {
+	home := w.outsideOfTemp("codex") // below a folder for temporary files Codex makes no programs, which its sandbox with bwrap needs
 	w.env = append(w.env, "ANTHROPIC_BASE_URL="+url, "CODEX_HOME="+home)
 	w.put(home, map[string]string{"config.toml": `model_provider = "stub"
 

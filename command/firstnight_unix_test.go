@@ -249,14 +249,7 @@ func TestFurtherFolderOfARealCodingAgent(t *testing.T) {
 			w.git("init", "-q", "-b", "main")
 			w.git("add", "-A")
 			w.git("commit", "-qm", "first")
-			outside, err := os.MkdirTemp(".", "further") // Codex lets every command write below /tmp
-			if err == nil {
-				outside, err = filepath.Abs(outside)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer os.RemoveAll(outside)
+			outside := w.outsideOfTemp("further")
 			further, beside := filepath.Join(outside, "further"), filepath.Join(outside, "beside")
 			w.put(further, nil)
 			w.put(beside, nil)
@@ -264,7 +257,7 @@ func TestFurtherFolderOfARealCodingAgent(t *testing.T) {
 				tt.write("b.txt", "b\n"), standin.Say("I wrote them."))
 			defer server.Close()
 			w.serve(server.URL)
-			err = w.ends(tt.sandbox, "loop", "Write them.", "--cli", tt.program, "--until", "cat "+further+"/yes.txt b.txt", "--add-dir", further, "--branch", "refrain/both")
+			err := w.ends(tt.sandbox, "loop", "Write them.", "--cli", tt.program, "--until", "cat "+further+"/yes.txt b.txt", "--add-dir", further, "--branch", "refrain/both")
 			if err != nil {
 				t.Fatalf("%v, after %d calls of the model\n%s", err, len(server.Asked()), w.said)
 			}
