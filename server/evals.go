@@ -39,21 +39,13 @@ type evalRow struct {
 // listEvals lists the newest evals of the store.
 func (s *Server) listEvals(w http.ResponseWriter, r *http.Request) error {
 	cfg := eval.ConfigOf(s.runs)
-	ids, err := eval.List(r.Context(), cfg.Service, cfg.AppName, cfg.UserID)
-	if err != nil {
-		return err
-	}
 	rows := []evalRow{}
-	for _, id := range ids[:min(len(ids), mostEvals)] {
-		rec, err := eval.Read(r.Context(), cfg.Service, cfg.AppName, cfg.UserID, id)
-		if errors.Is(err, eval.ErrNotFound) {
-			continue // it was removed
-		}
+	for rec, err := range eval.Newest(r.Context(), cfg, mostEvals) {
 		if err != nil {
 			return err
 		}
 		sum := rec.Report().Summary()
-		row := evalRow{Eval: id, Name: sum.New.Name, Set: sum.Set, Began: rec.Began, Over: rec.Ended != nil || rec.Scores != "", Verdict: sum.Verdict,
+		row := evalRow{Eval: rec.ID, Name: sum.New.Name, Set: sum.Set, Began: rec.Began, Over: rec.Ended != nil || rec.Scores != "", Verdict: sum.Verdict,
 			Reason: sum.Reason, Cases: len(sum.New.Cases), Cost: sum.NewTotal.Cost}
 		totals := []*report.Total{&sum.NewTotal}
 		if sum.Old != nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"reflect"
 	"slices"
 	"strings"
@@ -124,4 +125,24 @@ func sameJSON(a, b json.RawMessage) bool {
 		return len(a) == len(b)
 	}
 	return json.Unmarshal(a, &v) == nil && json.Unmarshal(b, &w) == nil && reflect.DeepEqual(v, w)
+}
+
+// Newest yields the records of the newest evals of a store, at most n. One that is removed meanwhile is left out. An error is the last value.
+func Newest(ctx context.Context, cfg Config, n int) iter.Seq2[*Record, error] {
+	return func(yield func(*Record, error) bool) {
+		ids, err := List(ctx, cfg.Service, cfg.AppName, cfg.UserID)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, id := range ids[:min(len(ids), n)] {
+			rec, err := Read(ctx, cfg.Service, cfg.AppName, cfg.UserID, id)
+			if errors.Is(err, ErrNotFound) {
+				continue
+			}
+			if !yield(rec, err) || err != nil {
+				return
+			}
+		}
+	}
 }
