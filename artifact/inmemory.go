@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/internal/values/caserun"
 )
 
 // InMemoryService returns a service that keeps files in the memory of this process.
@@ -41,7 +43,7 @@ type inMemory struct {
 
 // folderOf says where a file name leads.
 func folderOf(app, user, session, name string) folder {
-	if strings.HasPrefix(name, KeyPrefixUser) {
+	if strings.HasPrefix(name, KeyPrefixUser) && !caserun.Is(session) {
 		session = ""
 	}
 	return folder{app, user, session}
@@ -113,7 +115,9 @@ func (s *inMemory) List(_ context.Context, req *ListRequest) (*ListResponse, err
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	names := slices.Collect(maps.Keys(s.folders[folder{req.AppName, req.UserID, req.SessionID}]))
-	names = slices.AppendSeq(names, maps.Keys(s.folders[folder{req.AppName, req.UserID, ""}]))
+	if !caserun.Is(req.SessionID) {
+		names = slices.AppendSeq(names, maps.Keys(s.folders[folder{req.AppName, req.UserID, ""}]))
+	}
 	slices.Sort(names)
 	return &ListResponse{FileNames: names}, nil
 }

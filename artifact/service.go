@@ -27,7 +27,7 @@ import (
 // fs.ErrNotExist.
 var ErrNotFound = fmt.Errorf("artifact not found: %w", fs.ErrNotExist)
 
-// KeyPrefixUser is the prefix of files that all sessions of a user share.
+// KeyPrefixUser is the prefix of files that all sessions of a user share, but for the runs of the cases of evals: see session.KeyPrefixApp.
 const KeyPrefixUser = "user:"
 
 // Service stores artifacts. It is safe for concurrent use. Every method returns [ErrInvalid] for a

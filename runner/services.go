@@ -11,6 +11,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/artifact"
+	"github.com/refrain-dev/refrain/internal/values/caserun"
 	"github.com/refrain-dev/refrain/memory"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -89,7 +90,7 @@ func (r *Runner) memory(s session.Session) agent.Memory {
 	if r.cfg.MemoryService == nil {
 		return nil
 	}
-	return &userMemory{r.cfg.MemoryService, s}
+	return &userMemory{r.cfg.MemoryService, ownerOf(s)}
 }
 
 type userMemory struct {
@@ -98,8 +99,20 @@ type userMemory struct {
 }
 
 func (m *userMemory) AddSessionToMemory(ctx context.Context, s session.Session) error {
-	return m.service.AddSessionToMemory(ctx, s)
+	return m.service.AddSessionToMemory(ctx, ownerOf(s))
 }
+
+// ownerOf returns a session under the user to whom its memory belongs. Each case-run of an eval is a user of its own.
+func ownerOf(s session.Session) session.Session {
+	if s != nil && caserun.Is(s.ID()) {
+		return caseSession{s}
+	}
+	return s
+}
+
+type caseSession struct{ session.Session }
+
+func (s caseSession) UserID() string { return s.Session.UserID() + "/" + s.ID() }
 
 func (m *userMemory) SearchMemory(ctx context.Context, query string) (*memory.SearchResponse, error) {
 	return m.service.SearchMemory(ctx, &memory.SearchRequest{

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/refrain-dev/refrain/internal/values/caserun"
 	"github.com/refrain-dev/refrain/platform"
 	"github.com/refrain-dev/refrain/session/lease"
 )
@@ -79,8 +80,11 @@ func (m *memory) make(req *CreateRequest, id string, now time.Time) (*record, er
 	}
 	rec := &record{
 		service: m, key: key, state: make(map[string]any), updated: now,
-		app:  scopeOf(m.apps, req.AppName),
-		user: scopeOf(m.users, userKey{req.AppName, req.UserID}),
+	}
+	if caserun.Is(id) {
+		rec.app, rec.user = newScope(), newScope()
+	} else {
+		rec.app, rec.user = scopeOf(m.apps, req.AppName), scopeOf(m.users, userKey{req.AppName, req.UserID})
 	}
 	for k, val := range state {
 		if isDurable(k) && val != nil {
@@ -121,7 +125,7 @@ func (m *memory) Start(ctx context.Context, req *StartRequest) (*StartResponse, 
 func scopeOf[K comparable](m map[K]*scope, key K) *scope {
 	s, ok := m[key]
 	if !ok {
-		s = &scope{values: make(map[string]any)}
+		s = newScope()
 		m[key] = s
 	}
 	return s

@@ -34,6 +34,8 @@ type scope struct {
 	values map[string]any
 }
 
+func newScope() *scope { return &scope{values: make(map[string]any)} }
+
 func (s *scope) set(key string, value any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

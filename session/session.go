@@ -69,7 +69,8 @@ func LastSeen(s Session) int64 {
 
 // Prefixes of state keys. A key without one belongs to its session.
 const (
-	// KeyPrefixApp is for keys that all sessions of an application share.
+	// KeyPrefixApp is for keys that all sessions of an application share, but for the runs of the cases of an eval: each of these, whose ID
+	// begins with the ID of the eval and a dot ("ev_3f2a1c."), has its own app: and user: keys.
 	KeyPrefixApp string = "app:"
 	// KeyPrefixUser is for keys that all sessions of one user share.
 	KeyPrefixUser string = "user:"

@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/refrain-dev/refrain/artifact"
+	"github.com/refrain-dev/refrain/internal/values/caserun"
 )
 
 // Load fetches a version of a file, as it was saved.
@@ -43,7 +44,11 @@ func (s *Service) List(ctx context.Context, req *artifact.ListRequest) (*artifac
 		return nil, err
 	}
 	names := []string{}
-	for _, dir := range []string{sessionDir(req.AppName, req.UserID, req.SessionID), sharedDir(req.AppName, req.UserID)} {
+	dirs := []string{sessionDir(req.AppName, req.UserID, req.SessionID)}
+	if !caserun.Is(req.SessionID) {
+		dirs = append(dirs, sharedDir(req.AppName, req.UserID))
+	}
+	for _, dir := range dirs {
 		files, err := s.folders(dir)
 		if err != nil {
 			return nil, fmt.Errorf("list files: %w", err)

@@ -31,6 +31,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/artifact"
+	"github.com/refrain-dev/refrain/internal/values/caserun"
 )
 
 // Service is an artifact service in a folder. It never reads or writes outside the folder, for any
@@ -171,11 +172,10 @@ func (s *Service) claim(ctx context.Context, dir string, version int64) (int64, 
 
 // folder returns the folder of a file.
 func folder(app, user, session, name string) string {
-	bare, shared := strings.CutPrefix(name, artifact.KeyPrefixUser)
-	if shared {
+	if bare, shared := strings.CutPrefix(name, artifact.KeyPrefixUser); shared && !caserun.Is(session) {
 		return path.Join(sharedDir(app, user), safe(bare))
 	}
-	return path.Join(sessionDir(app, user, session), safe(bare))
+	return path.Join(sessionDir(app, user, session), safe(name))
 }
 
 func sharedDir(app, user string) string { return path.Join(safe(app), safe(user), "shared") }

@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/eval/check"
 	"github.com/refrain-dev/refrain/internal/history/runlog"
 	"github.com/refrain-dev/refrain/internal/runs/program"
+	"github.com/refrain-dev/refrain/internal/values/caserun"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 )
@@ -33,14 +34,14 @@ func TestIDsOfCaseRuns(t *testing.T) {
 	for _, s := range e.Scored {
 		ids[s.Run] = true
 		if len(s.Run) > 64 || strings.ContainsFunc(s.Run, func(r rune) bool { return r > 'z' || strings.ContainsRune(` /\`, r) }) ||
-			!runlog.IsCaseRun(s.Run) || s.Grade.Passed == nil || !*s.Grade.Passed {
+			!caserun.Is(s.Run) || s.Grade.Passed == nil || !*s.Grade.Passed {
 			t.Errorf("case %q: %+v", s.Case, s)
 		}
 	}
 	if len(ids) != len(set.Cases) {
 		t.Errorf("%d IDs of %d cases", len(ids), len(set.Cases))
 	}
-	if runlog.IsCaseRun(e.ID) || runlog.IsCaseRun("r_1.A") {
+	if caserun.Is(e.ID) || caserun.Is("r_1.A") {
 		t.Error("another run is taken for that of a case")
 	}
 }

@@ -26,10 +26,14 @@ type bench struct {
 	scored []eval.Scored
 }
 
-func newBench(t *testing.T, service session.Service, code program.Code) *bench {
+func newBench(t *testing.T, service session.Service, code program.Code, set ...func(*supervisor.Config)) *bench {
 	t.Helper()
 	env := program.Env{Code: code, Report: func(err error) { t.Error(err) }}
-	sup, err := supervisor.New(supervisor.Config{Service: service, AppName: "app", UserID: "ana", Build: program.Rebuild(env)})
+	cfg := supervisor.Config{Service: service, AppName: "app", UserID: "ana", Build: program.Rebuild(env)}
+	for _, f := range set {
+		f(&cfg)
+	}
+	sup, err := supervisor.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ import (
 const (
 	maxCases  = 10_000
 	maxRepeat = 1_000
-	maxID     = 100      // characters
+	maxID     = 200      // characters
 	maxTable  = 16 << 20 // bytes of a CSV or JSON Lines file
 )
 

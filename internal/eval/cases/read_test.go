@@ -295,7 +295,7 @@ func TestMistakesOfTables(t *testing.T) {
 		{"a.yaml", `cases: [{id: "a\nb", input: a}]`, "and this one has U+000A in it"},
 		{"a.yaml", `cases: [{id: "a\x9bb", input: a}]`, "and this one has U+009B in it"},
 		{"a.yaml", `cases: [{id: " ", input: a}]`, "the ID is empty"},
-		{"a.yaml", `cases: [{id: ` + strings.Repeat("é", 101) + `, input: a}]`, "an ID has at most 100 characters, got 101"},
+		{"a.yaml", `cases: [{id: ` + strings.Repeat("é", 201) + `, input: a}]`, "an ID has at most 200 characters, got 201"},
 		{"a.evalset.json", `{"eval_cases": [{"eval_id": "a\u200b", "conversation": [{"user_content": {"parts": [{"text": "hi"}]}}]}]}`, "has U+200B in it"},
 		{"a.yaml", "decide: helpful\ncases: [{input: a, expected: b}]", "a.yaml:1:9: error: decide cannot be \"helpful\" [LOOP004]\n    1 | decide: helpful\n" +
 			"      |         ^^^^^^^ there are passed, score, cost, seconds, rouge1\n"},

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/internal/history/progress"
-	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/values/caserun"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
@@ -40,16 +40,10 @@ type Row struct {
 	Parent     *mark.RunParent `json:"parent,omitempty"`
 }
 
-// caseRun matches the ID of a case-run of an eval: see package eval.
-var caseRun = lazyregexp.New(`^ev_[0-9a-f]+\.`)
-
-// IsCaseRun reports whether a run is one of the many of an eval, by its ID.
-func IsCaseRun(id string) bool { return caseRun().MatchString(id) }
-
 // List returns the sessions of a user's runs, the newest run first, without their logs and without the case-runs of evals.
 func List(ctx context.Context, store session.Service, app, user string) ([]session.Session, error) {
 	all, err := ListAll(ctx, store, app, user)
-	return slices.DeleteFunc(all, func(s session.Session) bool { return IsCaseRun(s.ID()) }), err
+	return slices.DeleteFunc(all, func(s session.Session) bool { return caserun.Is(s.ID()) }), err
 }
 
 // ListAll returns what List returns, with the case-runs of evals.

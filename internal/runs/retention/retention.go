@@ -15,8 +15,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/refrain-dev/refrain/internal/history/runlog"
 	"github.com/refrain-dev/refrain/internal/runs/schedule"
+	"github.com/refrain-dev/refrain/internal/values/caserun"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -99,7 +99,7 @@ func (r Rules) Expired(all []session.Session, now time.Time) (list []*Expired) {
 			x.parent = run.Parent.SessionID
 			forks[x.parent] = append(forks[x.parent], s.ID())
 		}
-		if run.Status.Over() && !runlog.IsCaseRun(s.ID()) && x.Keep > 0 && now.Sub(x.Ended) > x.Keep {
+		if run.Status.Over() && !caserun.Is(s.ID()) && x.Keep > 0 && now.Sub(x.Ended) > x.Keep {
 			due[s.ID()] = x
 		}
 	}

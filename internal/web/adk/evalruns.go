@@ -14,8 +14,8 @@ import (
 	"github.com/refrain-dev/refrain/internal/eval"
 	"github.com/refrain-dev/refrain/internal/eval/adkresult"
 	"github.com/refrain-dev/refrain/internal/eval/cases"
-	"github.com/refrain-dev/refrain/internal/history/runlog"
 	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
+	"github.com/refrain-dev/refrain/internal/values/caserun"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -243,7 +243,7 @@ func (a *API) addDetails(ctx context.Context, app string, c *adkresult.CaseResul
 
 // caseRun returns the key of a case-run that a client of ADK names as a session of an application.
 func caseRun(k sessionKey) string {
-	if runlog.IsCaseRun(k.session) {
+	if caserun.Is(k.session) {
 		return k.session
 	}
 	return k.id()

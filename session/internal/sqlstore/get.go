@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/internal/values/caserun"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 )
@@ -69,7 +70,7 @@ func (q *snapshot) view(key lease.Key, req *session.GetRequest) (*session.View, 
 		return nil, err
 	}
 	cfg.Updated = time.UnixMicro(updated)
-	text, args := selectState, []any{key.AppName, key.AppName, key.UserID, id}
+	text, args := stateQuery(key, id)
 	if req.Brief {
 		text, args = selectOwnState, []any{id}
 	}
@@ -183,8 +184,10 @@ func (q *snapshot) list(req *session.ListRequest) ([]session.Session, error) {
 			return nil, err
 		}
 		cfg.Updated = time.UnixMicro(updated)
-		cfgs, all = append(cfgs, cfg), append(all, cfg.State)
-		byID[id], byUser[cfg.UserID] = []map[string]any{cfg.State}, append(byUser[cfg.UserID], cfg.State)
+		cfgs, byID[id] = append(cfgs, cfg), []map[string]any{cfg.State}
+		if !caserun.Is(cfg.SessionID) {
+			all, byUser[cfg.UserID] = append(all, cfg.State), append(byUser[cfg.UserID], cfg.State)
+		}
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

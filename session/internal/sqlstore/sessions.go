@@ -111,7 +111,8 @@ func (c *creation) insert(tx *tx) (stored bool, err error) {
 		}
 	}
 	c.entry.id.Store(id)
-	c.cfg.State, err = tx.state(selectState, c.key.AppName, c.key.AppName, c.key.UserID, id)
+	text, args := stateQuery(c.key, id)
+	c.cfg.State, err = tx.state(text, args...)
 	return n == 0, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/refrain-dev/refrain/internal/values/caserun"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -26,15 +27,27 @@ ON CONFLICT (app, key) DO UPDATE SET value = excluded.value`
 
 	selectState = `SELECT key, value FROM app_state WHERE app = ?
 UNION ALL SELECT key, value FROM user_state WHERE app = ? AND user_id = ?
-UNION ALL SELECT key, value FROM state WHERE session = ?`
+UNION ALL ` + selectPrivateState
+	selectPrivateState = `SELECT key, value FROM state WHERE session = ?`
 )
 
-// setState writes the changed keys of a state, each to the table of its prefix. For the key of the run it also calls setOpen.
+// stateQuery returns the query for the state of a session with the ID of its row, and its arguments. A case-run shares no state.
+func stateQuery(key lease.Key, id int64) (text string, args []any) {
+	if caserun.Is(key.SessionID) {
+		return selectPrivateState, []any{id}
+	}
+	return selectState, []any{key.AppName, key.AppName, key.UserID, id}
+}
+
+// setState writes the changed keys of a state, each to the table of its prefix, and those of a case-run to the table of sessions. For the
+// key of the run it also calls setOpen.
 func (t *tx) setState(key lease.Key, id int64, state []value) error {
+	private := caserun.Is(key.SessionID)
 	for _, v := range state {
 		put, cut := putState, cutState
 		args := []any{id, v.key, v.json}
 		switch {
+		case private:
 		case strings.HasPrefix(v.key, session.KeyPrefixApp):
 			put, cut, args = putAppState, cutAppState, []any{key.AppName, v.key, v.json}
 		case strings.HasPrefix(v.key, session.KeyPrefixUser):
