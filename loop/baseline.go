@@ -3,7 +3,6 @@
 package loop
 
 import (
-	"cmp"
 	"slices"
 )
 
@@ -74,23 +73,6 @@ func (p *Plan) addBaseline(t *Tally, o *addedOutcome) {
 		p.updateRival(t, true)
 	}
 	p.endBaseline(t)
-}
-
-// failApart counts the failure of a step outside of the iterations. Such a failure does not end the loop. over is false
-// if a limit of the loop cut the step short.
-func (p *Plan) failApart(t *Tally, o *addedOutcome) (over bool) {
-	switch f := o.Failure; f.Kind {
-	case TotalTimeout:
-		t.TimedOut, t.Bounds = cmp.Or(truncate(f.Message), "out of time"), p.bounds()
-		return false
-	case BudgetSpent:
-		t.Spent, t.Bounds = cmp.Or(truncate(f.Message), "a call did not fit"), p.bounds()
-		return false
-	default:
-		t.Failures++
-		t.LastFailure = &StepFailure{Step: p.nameOf(o.Step), Failure: Failure{Kind: f.Kind, Message: truncate(f.Message)}}
-		return true
-	}
 }
 
 // endBaseline ends the baseline and resets the fields of t that the first iteration uses next.

@@ -254,12 +254,3 @@ func (f findingRecorder) growth(s *Score, files map[string]any, now *findingValu
 		f.add(FindingGrowth, "the changes grew to %s lines in %d iterations without a better score", num(now.Lines), now.Grown)
 	}
 }
-
-// kinds returns the kinds of the findings.
-func (r *IterationRecord) kinds() []string {
-	kinds := make([]string, len(r.Findings))
-	for i, f := range r.Findings {
-		kinds[i] = string(f.Kind)
-	}
-	return kinds
-}

@@ -205,15 +205,3 @@ func (p *Plan) runnable(t *Tally) bool {
 	}
 	return p.stepAt(place) >= 0
 }
-
-func (e *Exit) reason() StopReason {
-	switch {
-	case e.Status == StatusImpossible:
-		return ReasonImpossible
-	case e.Status == StatusBlocked:
-		return ReasonBlocked
-	case e.Escalated:
-		return ReasonEscalated
-	}
-	return ReasonExit
-}

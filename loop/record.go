@@ -188,15 +188,3 @@ func (p *Plan) failure(t *Tally) string {
 // NoneSucceeded is the beginning of the detail of a loop that failed because all of its
 // iterations failed.
 const NoneSucceeded = "No iteration succeeded"
-
-// String writes the failure on one line.
-func (f *StepFailure) String() string {
-	s := f.Message
-	if f.Kind != "" && f.Kind != Failed {
-		s = f.Kind + ": " + s
-	}
-	if f.Step != "" {
-		s = f.Step + ": " + s
-	}
-	return s
-}

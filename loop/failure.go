@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import (
+	"cmp"
+	"time"
+)
+
+// Failure says how a step failed.
+type Failure struct {
+	Kind    string `json:"kind,omitzero"` // one of the kinds below
+	Message string `json:"message"`
+	// Permanent says that another attempt cannot succeed.
+	Permanent bool `json:"permanent,omitzero"`
+	// RetryAfter is the time that the failure asks to wait before the next attempt, in
+	// nanoseconds; see Retry.
+	RetryAfter time.Duration `json:"retry_after_ns,omitzero"`
+}
+
+// The kinds of failure.
+const (
+	Failed           = "error"
+	Timeout          = "timeout"           // the step exceeded its own time limit
+	IterationTimeout = "iteration_timeout" // the iteration exceeded its time limit
+	TotalTimeout     = "total_timeout"     // the loop exceeded its time limit, and stops with reason timeout
+	BudgetSpent      = "budget"            // a call was refused, and the loop stops with reason budget
+	CircuitOpen      = "circuit_open"      // the step was not run; see Circuit
+	StateTooLarge    = "state_too_large"   // see Plan.StateLimit; a step's change of the state was refused
+	Panicked         = "panic"
+)
+
+// StepFailure is a failure with the name of the step.
+type StepFailure struct {
+	Step string `json:"step,omitzero"`
+	Failure
+	// Running is the number of steps that failed in a row, if that was too many.
+	Running uint `json:"running,omitzero"`
+}
+
+// String writes the failure on one line.
+func (f *StepFailure) String() string {
+	s := f.Message
+	if f.Kind != "" && f.Kind != Failed {
+		s = f.Kind + ": " + s
+	}
+	if f.Step != "" {
+		s = f.Step + ": " + s
+	}
+	return s
+}
+
+// fail counts a failure and applies the error policy. skip reports whether the rest of the iteration is skipped.
+func (p *Plan) fail(t *Tally, o *addedOutcome) (skip bool) {
+	if o.Failure == nil {
+		t.FailuresRunning = 0
+		t.Worked++
+		return false
+	}
+	switch o.Failure.Kind {
+	case TotalTimeout:
+		t.TimedOut, t.Bounds = cmp.Or(truncate(o.Failure.Message), "out of time"), p.bounds()
+		return false
+	case BudgetSpent:
+		t.Spent, t.Bounds = cmp.Or(truncate(o.Failure.Message), "a call did not fit"), p.bounds()
+		return false
+	case Timeout, IterationTimeout:
+		t.Timeouts++
+	}
+	t.Failures++
+	t.IterationFailures++
+	t.FailuresRunning++
+	policy := p.policy(o.Step, o.Failure.Kind)
+	tooMany := p.MaxConsecutiveFailures > 0 && t.FailuresRunning >= p.MaxConsecutiveFailures
+	t.LastFailure = &StepFailure{Step: p.nameOf(o.Step), Failure: Failure{Kind: o.Failure.Kind,
+		Message: truncate(o.Failure.Message)}}
+	if policy != SkipStep && policy != NextIteration || tooMany {
+		fatal := *t.LastFailure
+		if tooMany {
+			fatal.Running = t.FailuresRunning
+		}
+		t.Fatal = &fatal
+	}
+	return policy == NextIteration
+}
+
+// failApart counts the failure of a step outside of the iterations. Such a failure does not end the loop. over is false
+// if a limit of the loop cut the step short.
+func (p *Plan) failApart(t *Tally, o *addedOutcome) (over bool) {
+	switch f := o.Failure; f.Kind {
+	case TotalTimeout:
+		t.TimedOut, t.Bounds = cmp.Or(truncate(f.Message), "out of time"), p.bounds()
+		return false
+	case BudgetSpent:
+		t.Spent, t.Bounds = cmp.Or(truncate(f.Message), "a call did not fit"), p.bounds()
+		return false
+	default:
+		t.Failures++
+		t.LastFailure = &StepFailure{Step: p.nameOf(o.Step), Failure: Failure{Kind: f.Kind, Message: truncate(f.Message)}}
+		return true
+	}
+}
