@@ -17,6 +17,19 @@ const (
 	RollbackOnWorse Regression = "rollback"  // the iteration is rejected and its changes of state are undone
 )
 
+// ranking says which versions have been accepted, beside Tally.Best, and which iterations were rejected.
+type ranking struct {
+	// Accepted is the last accepted score, from which the next improvement counts.
+	Accepted *float64 `json:"accepted,omitzero"`
+	// BestCount is the number of the judge's answers that Tally.Best is the mean of.
+	BestCount int `json:"best_count,omitzero"`
+	// Rejections and Rollbacks count iterations. RollbackDue says that the driver must restore the state before
+	// anything else, unless the loop ends by an error or a cancellation.
+	Rejections  int  `json:"rejections,omitzero"`
+	Rollbacks   int  `json:"rollbacks,omitzero"`
+	RollbackDue bool `json:"rollback_due,omitzero"`
+}
+
 // scoreIteration reads the score of the iteration that has just ended and adds it to the tally.
 func (p *Plan) scoreIteration(t *Tally, o *addedOutcome) {
 	got, ok := p.measure(t, o)
@@ -46,7 +59,7 @@ func (p *Plan) setScore(t *Tally, got reading) {
 			rec.Percent = new(percent)
 		}
 		if t.IterationFailures == 0 {
-			s.countFlat(t, rec)
+			s.countFlat(&t.plateau, rec)
 		}
 	}
 }
@@ -163,30 +176,4 @@ func (s *Score) gain(from, to float64) float64 {
 		return roundDecimals(from - to)
 	}
 	return roundDecimals(to - from)
-}
-
-// countFlat updates t.Flat, the number of consecutive iterations whose improvement was below a threshold or within the
-// judge's noise.
-func (s *Score) countFlat(t *Tally, rec *IterationRecord) {
-	percent, is := 0.0, *rec.Delta <= 0 // a percentage of a previous score of zero does not exist
-	if rec.Percent != nil {
-		percent, is = *rec.Percent, true
-	}
-	switch {
-	case s.MinDelta == nil && s.MinDeltaPercent == nil:
-		return
-	case s.MinDelta != nil && *rec.Delta < *s.MinDelta:
-		t.flatBy(*s.MinDelta, "")
-	case s.MinDeltaPercent != nil && is && percent < *s.MinDeltaPercent:
-		t.flatBy(*s.MinDeltaPercent, "%")
-	case rec.Noise > 0 && *rec.Delta <= rec.Noise:
-		t.flatBy(rec.Noise, " (the judge's noise)")
-	default:
-		t.Flat, t.FlatBy = 0, ""
-	}
-}
-
-func (t *Tally) flatBy(threshold float64, unit string) {
-	t.Flat++
-	t.FlatBy = num(threshold) + unit
 }

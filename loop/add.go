@@ -2,9 +2,7 @@
 
 package loop
 
-import (
-	"cmp"
-)
+import "time"
 
 // Add adds an outcome to the tally. It reads o.State and does not keep it. Once the loop has a
 // reason to stop, an outcome changes only usage and time, unless it is that of the finalizer or
@@ -22,31 +20,35 @@ func (p *Plan) Add(t *Tally, o Outcome) {
 	}
 }
 
+// add adds an outcome to the part of the tally that it belongs to. stopped says that the loop already had its reason to
+// stop, leg that the next leg was due.
 func (p *Plan) add(t *Tally, o *addedOutcome, stopped, leg bool) {
 	took := t.count(o, stopped)
 	t.Fresh = false
-	if t.RollbackDue && (o.RolledBack || o.Canceled != "" || o.Failure != nil) {
-		p.rolledBack(t, o)
-		return
-	}
-	if leg && (o.RolledBack || o.Canceled != "" || o.Failure != nil) {
+	_, baseline := p.scoresStart(t)
+	final := p.Finalizer()
+	isFinal := o.Step >= 0 && o.Step == final
+	restored := o.RolledBack || o.Canceled != "" || o.Failure != nil
+	switch {
+	case t.RollbackDue && restored:
+		p.addRollback(t, o)
+	case leg && restored:
 		p.beginLeg(t, o)
-		return
-	}
-	if t.Rejudge && !stopped && (o.Canceled != "" || p.judges(o.Step)) {
+	case t.Rejudge && !stopped && (o.Canceled != "" || p.judges(o.Step)):
 		p.addRejudged(t, o)
-		return
-	}
-	if final := p.Finalizer(); stopped || o.Step >= 0 && o.Step == final {
-		if stopped && final >= 0 && !t.Finalized && (o.Step == final || o.Canceled != "") {
+	case stopped || isFinal:
+		if stopped && final >= 0 && !t.Finalized && (isFinal || o.Canceled != "") {
 			t.finalize(o)
 		}
-		return
-	}
-	if _, due := p.scoresStart(t); due {
+	case baseline:
 		p.addBaseline(t, o)
-		return
+	default:
+		p.addStep(t, o, took)
 	}
+}
+
+// addStep adds the outcome of a step of an iteration. took is its time.
+func (p *Plan) addStep(t *Tally, o *addedOutcome, took time.Duration) {
 	if o.Canceled == "" || o.Step >= 0 {
 		p.begin(t, o, took)
 	}
@@ -63,11 +65,10 @@ func (p *Plan) add(t *Tally, o *addedOutcome, stopped, leg bool) {
 		t.ScoreWritten = p.Score.writtenBy(o.Wrote)
 	}
 	p.noteWritten(t, o)
-	t.Attempt = 0
-	t.Steps++
+	t.finishStep()
 	t.Place = p.placeAfter(t, o.Step)
 	skip := p.fail(t, o)
-	if t.Fatal != nil || t.TimedOut != "" || t.Spent != "" {
+	if t.Fatal != nil || t.isLimit() {
 		if t.Fatal == nil {
 			p.exit(t, o) // the exit cannot be the stop reason now, but the record says which agent asked
 		}
@@ -107,9 +108,7 @@ func (p *Plan) repeatsStep(t *Tally, o *addedOutcome) bool {
 			o.setFailure(&Failure{Kind: IterationTimeout, Message: "no time to try again: " + o.Failure.Message})
 			return false
 		}
-		t.Attempt++
-		t.Retries++
-		t.RetryAfter = o.Failure.RetryAfter
+		t.retry(o.Failure)
 		if o.Failure.Kind == Timeout {
 			t.Timeouts++
 		}
@@ -126,9 +125,9 @@ func (p *Plan) repeatsStep(t *Tally, o *addedOutcome) bool {
 	return true
 }
 
-// rolledBack adds the outcome of a rollback. A rollback that fails ends the loop; it is still due if the loop is
+// addRollback adds the outcome of a rollback. A rollback that fails ends the loop; it is still due if the loop is
 // reopened.
-func (p *Plan) rolledBack(t *Tally, o *addedOutcome) {
+func (p *Plan) addRollback(t *Tally, o *addedOutcome) {
 	switch {
 	case o.Canceled != "":
 		t.Canceled = truncate(o.Canceled)
@@ -140,17 +139,5 @@ func (p *Plan) rolledBack(t *Tally, o *addedOutcome) {
 		t.Accepted, t.Rival.Ahead = p.rollbackTarget(t).Score, t.Rival.BestAhead
 		t.Undone = t.Ended.Number == 0
 		p.rejudge(t)
-	}
-}
-
-// finalize records the outcome of the finalizer.
-func (t *Tally) finalize(o *addedOutcome) {
-	t.Finalized = true
-	switch {
-	case o.Canceled != "":
-		t.FinalizerFailure = truncate("canceled: " + o.Canceled)
-	case o.Failure != nil:
-		t.FinalizerFailure = truncate(o.Failure.Message)
-		t.FinalizerFailure = cmp.Or(t.FinalizerFailure, Failed)
 	}
 }

@@ -6,6 +6,16 @@ import (
 	"slices"
 )
 
+// baseline is the score of the state before the first iteration.
+type baseline struct {
+	// BaselineOver says that the baseline has ended, with or without a score.
+	BaselineOver bool `json:"baseline_over,omitzero"`
+	// Start is the score, the mean of StartCount answers. StartNote says why there is none.
+	Start      *float64 `json:"start,omitzero"`
+	StartCount int      `json:"start_count,omitzero"`
+	StartNote  string   `json:"start_note,omitzero"`
+}
+
 // BaselineSteps returns the steps that score what is there before the first iteration, as indices into Steps; nil if
 // the plan has no baseline.
 func (p *Plan) BaselineSteps() []int {
@@ -50,8 +60,7 @@ func (p *Plan) addBaseline(t *Tally, o *addedOutcome) {
 	if p.repeatsStep(t, o) {
 		return
 	}
-	t.Attempt = 0
-	t.Steps++
+	t.finishStep()
 	if o.Failure != nil {
 		if p.failApart(t, o) {
 			t.ScoreNote = t.LastFailure.String()
@@ -133,16 +142,14 @@ func (p *Plan) addRejudged(t *Tally, o *addedOutcome) {
 	if f := o.Failure; f != nil {
 		switch {
 		case p.mayRetry(o.Step, t.Attempt+1, f):
-			t.Attempt++
-			t.Retries++
-			t.RetryAfter = f.RetryAfter
+			t.retry(f)
 			return
 		case !p.failApart(t, o):
 			return
 		}
 	}
-	t.Attempt, t.RetryAfter, t.Rejudge = 0, 0, false
-	t.Steps++
+	t.finishStep()
+	t.RetryAfter, t.Rejudge = 0, false
 	if o.Failure != nil || !p.Score.writtenBy(o.Wrote) {
 		return
 	}

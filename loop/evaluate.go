@@ -9,6 +9,17 @@ import (
 	"github.com/refrain-dev/refrain/expr"
 )
 
+// conditions are the results of the last evaluation of StopWhen.
+type conditions struct {
+	// Truths has the results. Looked says that the last outcome caused the evaluation.
+	Truths []conditionResult `json:"truths,omitzero"`
+	Looked bool              `json:"looked,omitzero"`
+	// Met is the best of the last consecutive iterations after which StopWhen held, without regard to its For; 0 if it
+	// did not hold. MetScore is the score of that iteration.
+	Met      int      `json:"met,omitzero"`
+	MetScore *float64 `json:"met_score,omitzero"`
+}
+
 // conditionResult is the result of evaluating one condition. Tally.Truths has those of a plan in the order of its conditions, each
 // condition before its parts.
 type conditionResult struct {

@@ -48,6 +48,18 @@ type Refusal struct {
 	Reason    string `json:"reason,omitzero"`
 }
 
+// refusals counts the exits that were refused.
+type refusals struct {
+	Refusals int       `json:"refusals,omitzero"`
+	Refused  []Refusal `json:"refused,omitzero"` // the last 5
+}
+
+func (r *refusals) refuse(one Refusal) {
+	r.Refusals++
+	all := append(slices.Clone(r.Refused), one)
+	r.Refused = all[max(0, len(all)-maxRefusals):]
+}
+
 // exit accepts a request to leave the loop, or refuses it if the agent may not leave.
 func (p *Plan) exit(t *Tally, o *addedOutcome) {
 	if o.Exit == nil {
@@ -63,9 +75,7 @@ func (p *Plan) exit(t *Tally, o *addedOutcome) {
 		t.Exit = &e
 		return
 	}
-	t.Refusals++
-	r := append(slices.Clone(t.Refused), Refusal{Iteration: t.Iteration, By: e.By, Reason: e.Reason})
-	t.Refused = r[max(0, len(r)-maxRefusals):]
+	t.refuse(Refusal{Iteration: t.Iteration, By: e.By, Reason: e.Reason})
 }
 
 // asker returns the name of the agent that asks to leave.

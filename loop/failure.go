@@ -3,7 +3,6 @@
 package loop
 
 import (
-	"cmp"
 	"time"
 )
 
@@ -57,14 +56,10 @@ func (p *Plan) fail(t *Tally, o *addedOutcome) (skip bool) {
 		t.Worked++
 		return false
 	}
-	switch o.Failure.Kind {
-	case TotalTimeout:
-		t.TimedOut, t.Bounds = cmp.Or(truncate(o.Failure.Message), "out of time"), p.bounds()
+	if p.interrupt(t, o.Failure) {
 		return false
-	case BudgetSpent:
-		t.Spent, t.Bounds = cmp.Or(truncate(o.Failure.Message), "a call did not fit"), p.bounds()
-		return false
-	case Timeout, IterationTimeout:
+	}
+	if o.Failure.Kind == Timeout || o.Failure.Kind == IterationTimeout {
 		t.Timeouts++
 	}
 	t.Failures++
@@ -72,8 +67,7 @@ func (p *Plan) fail(t *Tally, o *addedOutcome) (skip bool) {
 	t.FailuresRunning++
 	policy := p.policy(o.Step, o.Failure.Kind)
 	tooMany := p.MaxConsecutiveFailures > 0 && t.FailuresRunning >= p.MaxConsecutiveFailures
-	t.LastFailure = &StepFailure{Step: p.nameOf(o.Step), Failure: Failure{Kind: o.Failure.Kind,
-		Message: truncate(o.Failure.Message)}}
+	t.LastFailure = p.stepFailure(o)
 	if policy != SkipStep && policy != NextIteration || tooMany {
 		fatal := *t.LastFailure
 		if tooMany {
@@ -84,19 +78,18 @@ func (p *Plan) fail(t *Tally, o *addedOutcome) (skip bool) {
 	return policy == NextIteration
 }
 
+// stepFailure returns the failure of an outcome with the name of its step.
+func (p *Plan) stepFailure(o *addedOutcome) *StepFailure {
+	return &StepFailure{Step: p.nameOf(o.Step), Failure: Failure{Kind: o.Failure.Kind, Message: truncate(o.Failure.Message)}}
+}
+
 // failApart counts the failure of a step outside of the iterations. Such a failure does not end the loop. over is false
 // if a limit of the loop cut the step short.
 func (p *Plan) failApart(t *Tally, o *addedOutcome) (over bool) {
-	switch f := o.Failure; f.Kind {
-	case TotalTimeout:
-		t.TimedOut, t.Bounds = cmp.Or(truncate(f.Message), "out of time"), p.bounds()
+	if p.interrupt(t, o.Failure) {
 		return false
-	case BudgetSpent:
-		t.Spent, t.Bounds = cmp.Or(truncate(f.Message), "a call did not fit"), p.bounds()
-		return false
-	default:
-		t.Failures++
-		t.LastFailure = &StepFailure{Step: p.nameOf(o.Step), Failure: Failure{Kind: f.Kind, Message: truncate(f.Message)}}
-		return true
 	}
+	t.Failures++
+	t.LastFailure = p.stepFailure(o)
+	return true
 }

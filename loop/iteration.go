@@ -73,6 +73,41 @@ func (r *IterationRecord) kinds() []string {
 	return kinds
 }
 
+// runningIteration is what a tally knows of the iteration that runs. Its zero value is an iteration of which no step has
+// run. The fields of an iteration that has ended stay until the next one begins.
+type runningIteration struct {
+	// Place is the number of places of the iteration that are done.
+	Place int `json:"place,omitzero"`
+	// IterationActive is the time spent in the iteration, without the delays around it, in nanoseconds.
+	IterationActive time.Duration `json:"iteration_active_ns,omitzero"`
+	// After is the delay after the last step.
+	After time.Duration `json:"after_ns,omitzero"`
+	// Worked is the number of its steps that have succeeded, and IterationFailures the number of those that have failed.
+	Worked            int `json:"worked,omitzero"`
+	IterationFailures int `json:"iteration_failures,omitzero"`
+	// ScoreWritten says that one of its steps has written a state key that the score is read from.
+	ScoreWritten bool `json:"score_written,omitzero"`
+	// ExitWords is the name of its last step that wrote a call of exit_loop as text instead of making it; "" if there
+	// is none.
+	ExitWords string `json:"exit_words,omitzero"`
+	// Undone says that the iteration has been rolled back, so that the results of its steps are gone.
+	Undone bool `json:"undone,omitzero"`
+}
+
+// endedIterations is what a tally knows of the iterations that have ended.
+type endedIterations struct {
+	// LastComplete is the last complete iteration.
+	LastComplete int `json:"last_complete,omitzero"`
+	// Succeeded is the number of iterations that were complete with at least one successful step, or were left by an
+	// exit. Barren is the number of other iterations since the last such one.
+	Succeeded int `json:"succeeded,omitzero"`
+	Barren    int `json:"barren,omitzero"`
+	// Fresh says that the last outcome has ended an iteration.
+	Fresh bool `json:"fresh,omitzero"`
+	// StateSize is the state's size in bytes when the last iteration ended.
+	StateSize int64 `json:"state_size,omitzero"`
+}
+
 // begin opens the next iteration if the previous one has ended. It does not count the delays around iterations as time
 // of an iteration.
 func (p *Plan) begin(t *Tally, o *addedOutcome, took time.Duration) {
@@ -80,25 +115,17 @@ func (p *Plan) begin(t *Tally, o *addedOutcome, took time.Duration) {
 	t.After = 0
 	if p.isBetweenIterations(t) {
 		t.Iteration++
-		t.Place, t.IterationFailures, t.Attempt = 0, 0, 0
-		t.IterationActive = 0
-		t.Worked, t.ScoreWritten, t.ExitWords = 0, false, ""
-		t.Print, t.Judge.Runs = 0, 0
-		t.Watched.Wrote = nil
+		t.runningIteration = runningIteration{}
+		t.Attempt, t.Print, t.Judge.Runs, t.Watched.Wrote = 0, 0, 0, nil
 		took -= min(o.Waited, around)
 	}
-	if o.Failure != nil && o.Failure.Kind == CircuitOpen {
-		t.Idle++
-	} else {
-		t.Idle = 0
-	}
+	t.countIdle(o)
 	t.IterationActive += max(0, took-o.Limited)
 	if t.Ended.Number != 0 {
 		t.Ended = IterationRecord{}
 	}
 	t.Looked, t.Undone = false, false
-	t.Finalized, t.FinalizerFailure = false, ""
-	t.FinalUsage, t.FinalActive = Usage{}, 0
+	t.finalPhase = finalPhase{}
 }
 
 // isBetweenIterations reports whether no iteration is open. A resumed run may have a shorter plan than before; an open iteration

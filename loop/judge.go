@@ -88,6 +88,18 @@ func (p *Plan) updateRival(t *Tally, best bool) {
 	}
 }
 
+// judgement is what a tally knows from the judge.
+type judgement struct {
+	// Judge has the samples and their statistics.
+	Judge judgeTally `json:"judge,omitzero"`
+	// Rival is the version that the judge compares others with; zero if the judge gives marks.
+	Rival rival `json:"rival,omitzero"`
+	// Rejudge says that the judge must score the best version once more, because a rollback has restored its state.
+	// Rejudged is its answer, until the next iteration ends.
+	Rejudge  bool      `json:"rejudge,omitzero"`
+	Rejudged *Rejudged `json:"rejudged,omitzero"`
+}
+
 // judgeTally is the state of the judge: its samples so far and their statistics.
 type judgeTally struct {
 	// Runs is how often the judge has run in the running iteration, and Samples are its answers.

@@ -111,7 +111,7 @@ func (p *Plan) circleRow(t *Tally, reason StopReason, add func(Row)) {
 	r := Row{ConditionRecord: ConditionRecord{
 		Name: "no_progress", Value: fmt.Sprintf("same result %d×, two in turns %d×", t.Repeats, t.Swings),
 		Threshold: fmt.Sprintf("%d× or %d×", n.repeats(), n.swings()),
-		Holds:     n.circling(t), Fired: reason == ReasonNoProgress, Circles: n.circles(t),
+		Holds:     n.circling(&t.repetition), Fired: reason == ReasonNoProgress, Circles: n.circles(&t.repetition),
 	}}.withNumbers(UnitTimes, float64(t.Repeats), float64(n.repeats()))
 	if t.Swings > 1 { // the first two results are one swing, if they differ
 		r = r.withNumbers(UnitTimes, float64(t.Swings), float64(n.swings()))

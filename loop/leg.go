@@ -58,6 +58,14 @@ func (p *Plan) Leg(n int) *Leg {
 	return &p.OnPlateau[n-1]
 }
 
+// legTally is what a tally knows of the running leg.
+type legTally struct {
+	// LegScored is the number of scores before the leg began.
+	LegScored int `json:"leg_scored,omitzero"`
+	// Own is the best version of a leg that began from the loop's start.
+	Own best `json:"own,omitzero"`
+}
+
 // isFreshLeg reports whether the running leg began from the loop's start.
 func (p *Plan) isFreshLeg(t *Tally) bool {
 	l := p.Leg(t.Leg)
@@ -96,9 +104,8 @@ func (p *Plan) beginLeg(t *Tally, o *addedOutcome) {
 		return
 	}
 	t.Leg++
-	t.LegScored, t.Own, t.Rival.Ahead = t.Scored, best{}, t.Rival.BestAhead
-	t.Flat, t.FlatBy, t.Course, t.Worth, t.Outlook, t.Judge.Same = 0, "", nil, nil, nil, 0
-	t.Prints, t.Repeats, t.Turns, t.Swings = nil, 0, 0, 0
+	t.legTally, t.plateau, t.repetition = legTally{LegScored: t.Scored}, plateau{}, repetition{}
+	t.Rival.Ahead, t.Judge.Same = t.Rival.BestAhead, 0
 	if p.isFreshLeg(t) {
 		t.Rejudge = false // the state is not that of the best
 		t.Own = best{Score: t.Start, Count: t.StartCount}

@@ -145,7 +145,7 @@ func (p *Plan) bound(t *Tally, d *Decision, begins bool, around time.Duration) {
 			d.Timeout, d.TimeoutKind = max(left, 1), kind
 		}
 	}
-	if own := p.stepTimeout(t, d.Step); own > 0 {
+	if own := p.stepTimeout(&t.stepRuns, d.Step); own > 0 {
 		least(own, Timeout)
 	}
 	if p.IterationTimeout > 0 && d.Action != Finalize { // the finalizer does not belong to an iteration

@@ -176,7 +176,7 @@ func (p *Plan) reasonWithoutLegs(t *Tally) StopReason {
 		return ReasonTarget
 	case p.converged(t):
 		return ReasonConverged
-	case p.NoProgress != nil && p.NoProgress.circling(t):
+	case p.NoProgress != nil && p.NoProgress.circling(&t.repetition):
 		return ReasonNoProgress
 	case p.notWorth(t):
 		return ReasonConverged

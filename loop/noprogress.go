@@ -25,6 +25,39 @@ type NoProgress struct {
 func (n *NoProgress) repeats() int { return int(max(2, cmp.Or(n.Repeats, 3))) }
 func (n *NoProgress) swings() int  { return int(max(1, cmp.Or(n.Swings, 2))) }
 
+// repetition is how often the results of iterations have repeated.
+type repetition struct {
+	// Print is the fingerprint of the results of the running iteration. Prints has the fingerprints of the last two
+	// iterations before it, the older first.
+	Print  uint64   `json:"print,omitzero"`
+	Prints []uint64 `json:"prints,omitzero"`
+	// Repeats is the number of iterations in a row with the same result. Turns is the number of iterations in a row in
+	// which two results alternate, and Swings is half of Turns.
+	Repeats int `json:"repeats,omitzero"`
+	Turns   int `json:"turns,omitzero"`
+	Swings  int `json:"swings,omitzero"`
+}
+
+// count adds the fingerprint of an iteration that has ended.
+func (r *repetition) count(print uint64) {
+	var prints []uint64
+	switch l := len(r.Prints); {
+	case l == 0:
+		r.Repeats, r.Turns = 1, 1
+	case r.Prints[l-1] == print:
+		r.Repeats, r.Turns = r.Repeats+1, 1
+		prints = append(prints, print)
+	case l > 1 && r.Prints[l-2] == print: // the iteration between them had another result
+		r.Repeats, r.Turns = 1, r.Turns+1
+		prints = append(prints, r.Prints[l-1])
+	default:
+		r.Repeats, r.Turns = 1, 2
+		prints = append(prints, r.Prints[l-1])
+	}
+	r.Prints = append(prints, print)
+	r.Swings = r.Turns / 2
+}
+
 // addToFingerprints adds the result of a step to the fingerprint of the iteration, and to the fingerprint of what the judge will
 // see. It skips the judge itself, because its answer is not part of what it judges.
 func (p *Plan) addToFingerprints(t *Tally, o *addedOutcome) {
@@ -60,25 +93,9 @@ func (p *Plan) countRepeats(t *Tally, o *addedOutcome) {
 	if len(n.Keys) > 0 {
 		print = fingerprintOf(o.State, n.Keys)
 	}
-	if print <= unknownPrint {
-		return
+	if print > unknownPrint {
+		t.repetition.count(print)
 	}
-	var prints []uint64
-	switch l := len(t.Prints); {
-	case l == 0:
-		t.Repeats, t.Turns = 1, 1
-	case t.Prints[l-1] == print:
-		t.Repeats, t.Turns = t.Repeats+1, 1
-		prints = append(prints, print)
-	case l > 1 && t.Prints[l-2] == print: // the iteration between them had another result
-		t.Repeats, t.Turns = 1, t.Turns+1
-		prints = append(prints, t.Prints[l-1])
-	default:
-		t.Repeats, t.Turns = 1, 2
-		prints = append(prints, t.Prints[l-1])
-	}
-	t.Prints = append(prints, print)
-	t.Swings = t.Turns / 2
 }
 
 // fingerprintOf returns the fingerprint of the values of some state keys.
@@ -94,23 +111,23 @@ func fingerprintOf(state map[string]any, keys []string) uint64 {
 	return max(uint64(h), unknownPrint+1)
 }
 
-// circles returns the counts of repetitions in a tally, with their limits.
-func (n *NoProgress) circles(t *Tally) *Circles {
-	return &Circles{Repeats: t.Repeats, MaxRepeats: n.repeats(), Swings: t.Swings, MaxSwings: n.swings()}
+// circles returns the counts of repetitions, with their limits.
+func (n *NoProgress) circles(r *repetition) *Circles {
+	return &Circles{Repeats: r.Repeats, MaxRepeats: n.repeats(), Swings: r.Swings, MaxSwings: n.swings()}
 }
 
 // circling reports whether the results repeat often enough to end the loop.
-func (n *NoProgress) circling(t *Tally) bool {
-	c := n.circles(t)
+func (n *NoProgress) circling(r *repetition) bool {
+	c := n.circles(r)
 	return c.Repeating() || c.Swinging()
 }
 
 // evidence returns a text about the repetition, for people.
-func (n *NoProgress) evidence(t *Tally) string {
-	if n.circles(t).Repeating() {
-		return fmt.Sprintf("the same result %d times running", t.Repeats)
+func (n *NoProgress) evidence(r *repetition) string {
+	if n.circles(r).Repeating() {
+		return fmt.Sprintf("the same result %d times running", r.Repeats)
 	}
-	return fmt.Sprintf("two results take turns, %d times running", t.Swings)
+	return fmt.Sprintf("two results take turns, %d times running", r.Swings)
 }
 
 // hash is an FNV-1a hash that allocates nothing.

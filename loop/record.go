@@ -123,7 +123,7 @@ func (p *Plan) detail(t *Tally, reason StopReason) string {
 	case ReasonTarget:
 		return p.targetText(t)
 	case ReasonNoProgress:
-		return p.NoProgress.evidence(t)
+		return p.NoProgress.evidence(&t.repetition)
 	case ReasonConverged:
 		if legs := p.legText(t); legs != "" {
 			return p.plateau(t) + "; " + legs

@@ -3,8 +3,38 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
 )
+
+// interruption is a cancellation, or a limit of the loop that cut a step short. Its zero value is a loop that nothing has
+// interrupted. [Plan.Reopen] removes it.
+type interruption struct {
+	// Canceled says why the run was canceled.
+	Canceled string `json:"canceled,omitzero"`
+	// TimedOut and Spent say which limit of time or budget cut a step short.
+	TimedOut string `json:"timed_out,omitzero"`
+	Spent    string `json:"spent,omitzero"`
+	// Bounds has the limits that the plan had then.
+	Bounds *bounds `json:"bounds,omitzero"`
+}
+
+// isLimit reports whether a limit of time or budget of the loop cut a step short.
+func (i *interruption) isLimit() bool { return i.TimedOut != "" || i.Spent != "" }
+
+// interrupt records that a failure is a limit of the loop that cut its step short. It returns false for another failure.
+func (p *Plan) interrupt(t *Tally, f *Failure) bool {
+	switch f.Kind {
+	case TotalTimeout:
+		t.TimedOut = cmp.Or(truncate(f.Message), "out of time")
+	case BudgetSpent:
+		t.Spent = cmp.Or(truncate(f.Message), "a call did not fit")
+	default:
+		return false
+	}
+	t.Bounds = p.bounds()
+	return true
+}
 
 // bounds are the limits of a plan that can end a loop in the middle of a step.
 type bounds struct {
@@ -78,7 +108,7 @@ func (p *Plan) reopen(t *Tally) error {
 		return err
 	}
 	within := t.Ended.Number == 0
-	inStep := within && (t.TimedOut != "" || t.Spent != "" || t.Fatal != nil && !t.RollbackDue)
+	inStep := within && (t.isLimit() || t.Fatal != nil && !t.RollbackDue)
 	if inStep || t.Canceled != "" && !t.RollbackDue {
 		t.Looked = false // StopWhen was evaluated for the stop record only
 	}
@@ -94,9 +124,7 @@ func (p *Plan) reopen(t *Tally) error {
 		t.RollbackDue = false // the iteration continues instead of being undone
 		t.Rejections--
 	}
-	t.TimedOut, t.Spent, t.Bounds, t.Fatal, t.Canceled, t.Undone = "", "", nil, nil, "", false
-	t.Finalized, t.FinalizerFailure = false, ""
-	t.FinalUsage, t.FinalActive = Usage{}, 0
+	t.interruption, t.finalPhase, t.Fatal, t.Undone = interruption{}, finalPhase{}, nil, false
 	if r := p.reason(t); r != "" {
 		return p.stillStopped(t, r)
 	}

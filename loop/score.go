@@ -123,6 +123,18 @@ func (s *Score) unwritten(judge string) error {
 	return fmt.Errorf("no step wrote %s in this iteration", what)
 }
 
+// lastScore is the score of the last iteration that ended. While a judge answers, its dimensions and its note are those
+// of the running iteration.
+type lastScore struct {
+	// Score is nil if the iteration has none; ScoreNote then says why.
+	Score     *float64 `json:"score,omitzero"`
+	ScoreNote string   `json:"score_note,omitzero"`
+	// Dimensions are those of the score, by name.
+	Dimensions []Dimension `json:"dimensions,omitzero"`
+	// Scored counts all scores.
+	Scored int `json:"scored,omitzero"`
+}
+
 // reading is a score with its parts.
 type reading struct {
 	score float64

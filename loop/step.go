@@ -62,6 +62,52 @@ type AdaptiveTimeout struct {
 	After uint `json:"after,omitzero"`
 }
 
+// stepRuns is what a tally knows of the runs of steps.
+type stepRuns struct {
+	// Started is when the first step started.
+	Started time.Time `json:"started,omitzero"`
+	// Steps is the number of steps that have run, without the finalizer. A step that was retried or sampled counts
+	// once.
+	Steps int `json:"steps,omitzero"`
+	// Attempt is how often the step that is due has already failed. Retries counts all failures that were retried.
+	Attempt int `json:"attempt,omitzero"`
+	Retries int `json:"retries,omitzero"`
+	// RetryAfter is the wait that the last such failure asks for, in nanoseconds.
+	RetryAfter time.Duration `json:"retry_after_ns,omitzero"`
+	// FailuresRunning counts the last steps that failed in a row.
+	FailuresRunning uint `json:"failures_running,omitzero"`
+	// Timeouts counts steps and iterations that ran out of time.
+	Timeouts int `json:"timeouts,omitzero"`
+	// CacheHits counts steps that did not run because their earlier outcome was used again.
+	CacheHits int `json:"cache_hits,omitzero"`
+	// Idle is the number of steps in a row that did not run because their circuits were open.
+	Idle int `json:"idle,omitzero"`
+	// PerStep has the histories of the steps, by index in Plan.Steps. It may be shorter than Plan.Steps.
+	PerStep []stepTally `json:"per_step,omitzero"`
+}
+
+// retry counts a failure that is retried.
+func (r *stepRuns) retry(f *Failure) {
+	r.Attempt++
+	r.Retries++
+	r.RetryAfter = f.RetryAfter
+}
+
+// finishStep counts a step that is not run again. The next step begins with its first attempt.
+func (r *stepRuns) finishStep() {
+	r.Attempt = 0
+	r.Steps++
+}
+
+// countIdle counts the outcome of a step that may not have run because its circuit was open.
+func (r *stepRuns) countIdle(o *addedOutcome) {
+	if o.Failure != nil && o.Failure.Kind == CircuitOpen {
+		r.Idle++
+	} else {
+		r.Idle = 0
+	}
+}
+
 // stepTally has the history of one step that timeouts and circuits need.
 type stepTally struct {
 	// Times are those of the last successful runs, in nanoseconds, oldest first.
@@ -93,7 +139,7 @@ func (p *Plan) recordStep(t *Tally, o *addedOutcome) {
 		times := make([]time.Duration, 0, maxTimes)
 		times = append(times, st.Times[max(0, len(st.Times)-maxTimes+1):]...)
 		st.Times = append(times, took)
-		p.setStepTally(t, o.Step, st)
+		t.setStepTally(p, o.Step, st)
 	}
 	if s.Circuit != nil {
 		p.countForCircuit(t, o, kind)
@@ -101,34 +147,34 @@ func (p *Plan) recordStep(t *Tally, o *addedOutcome) {
 }
 
 // stepTally returns the history of a step.
-func (t *Tally) stepTally(step int) stepTally {
-	if step < len(t.PerStep) {
-		return t.PerStep[step]
+func (r *stepRuns) stepTally(step int) stepTally {
+	if step < len(r.PerStep) {
+		return r.PerStep[step]
 	}
 	return stepTally{}
 }
 
 // setStepTally replaces the history of a step. It allocates a new list, because copies of the tally share the old one.
-func (p *Plan) setStepTally(t *Tally, step int, st stepTally) {
+func (r *stepRuns) setStepTally(p *Plan, step int, st stepTally) {
 	per := make([]stepTally, len(p.Steps))
-	copy(per, t.PerStep)
+	copy(per, r.PerStep)
 	per[step] = st
-	t.PerStep = per
+	r.PerStep = per
 }
 
 // stepTimeout returns the time limit of the next attempt of a step; 0 means no limit.
-func (p *Plan) stepTimeout(t *Tally, step int) time.Duration {
+func (p *Plan) stepTimeout(r *stepRuns, step int) time.Duration {
 	s := &p.Steps[step]
 	a := s.AdaptiveTimeout
 	if a == nil {
 		return time.Duration(s.Timeout)
 	}
 	after, factor := int(cmp.Or(a.After, 5)), cmp.Or(a.Factor, 3)
-	if step >= len(t.PerStep) || len(t.PerStep[step].Times) < after {
+	if step >= len(r.PerStep) || len(r.PerStep[step].Times) < after {
 		return time.Duration(cmp.Or(max(0, s.Timeout), a.Max))
 	}
 	var buf [maxTimes]time.Duration
-	sorted := append(buf[:0], t.PerStep[step].Times...)
+	sorted := append(buf[:0], r.PerStep[step].Times...)
 	slices.Sort(sorted)
 	p95 := sorted[(len(sorted)*95+99)/100-1]
 	return time.Duration(min(max(float64(p95)*factor, float64(a.Min)), float64(a.Max)))
@@ -176,7 +222,7 @@ func (p *Plan) retryDelayTooLong(step, attempt int, f *Failure) *Failure {
 func (p *Plan) wait(t *Tally, d *Decision, begins bool) (w, around time.Duration) {
 	s := &p.Steps[d.Step]
 	if d.Attempt > 1 {
-		return s.Retry.wait(t, d), 0
+		return s.Retry.wait(&t.stepRuns, d), 0
 	}
 	if d.Sample > 1 {
 		return 0, 0
@@ -190,7 +236,7 @@ func (p *Plan) wait(t *Tally, d *Decision, begins bool) (w, around time.Duration
 
 // wait returns the wait before a further attempt: the backoff, shortened by up to a fifth, or a longer wait that the
 // failure asks for.
-func (r *Retry) wait(t *Tally, d *Decision) time.Duration {
+func (r *Retry) wait(runs *stepRuns, d *Decision) time.Duration {
 	if r == nil { // a resumed run has another plan, without this retry
 		return 0
 	}
@@ -202,9 +248,9 @@ func (r *Retry) wait(t *Tally, d *Decision) time.Duration {
 		}
 		w = min(w, longest-w) + w // no overflow
 	}
-	h := newHash.number(uint64(t.Started.UnixNano())).number(uint64(d.Iteration)).number(uint64(d.Step)).number(uint64(d.Attempt))
+	h := newHash.number(uint64(runs.Started.UnixNano())).number(uint64(d.Iteration)).number(uint64(d.Step)).number(uint64(d.Attempt))
 	less := time.Duration(float64(w) * 0.2 * float64(h%1000) / 1000)
-	if asked := t.RetryAfter; asked > w-less {
+	if asked := runs.RetryAfter; asked > w-less {
 		return asked + min(less, max(0, longest-asked))
 	}
 	return w - less
@@ -264,7 +310,7 @@ func (p *Plan) countForCircuit(t *Tally, o *addedOutcome, kind string) {
 			st.OpenedAt = new(t.Active)
 		}
 	}
-	p.setStepTally(t, at, st)
+	t.setStepTally(p, at, st)
 }
 
 // circuitWait reports whether the circuit of a step is open, and how long to wait until the step may run again.

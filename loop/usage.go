@@ -33,6 +33,32 @@ func (u *Usage) cost() float64 {
 	return *u.Cost
 }
 
+// usageTotals is the usage of the loop so far.
+type usageTotals struct {
+	Usage Usage `json:"usage,omitzero"`
+	// CostUnknown says that some usage had no price, so that the total cost is unknown. KnownCost is the cost of the
+	// rest, which the budget still counts.
+	CostUnknown bool    `json:"cost_unknown,omitzero"`
+	KnownCost   float64 `json:"known_cost,omitzero"`
+}
+
+// add adds the usage of a step. known is false if the cost of the step is unknown or 0.
+func (a *usageTotals) add(u *Usage) (known bool) {
+	a.Usage.add(u)
+	switch cost := u.Cost; {
+	case cost == nil || !(*cost >= 0) || math.IsInf(*cost, 1):
+		a.CostUnknown = a.CostUnknown || u.Calls != 0 || u.InputTokens != 0 || u.OutputTokens != 0
+	case *cost > 0 || a.Usage.Cost == nil && !a.CostUnknown:
+		known = true
+		a.KnownCost += *cost
+		a.Usage.Cost = new(a.KnownCost)
+	}
+	if a.CostUnknown {
+		a.Usage.Cost = nil
+	}
+	return known
+}
+
 // count adds the time and the usage of an outcome to the tally and returns the time. after says that the loop already
 // has its reason to stop; count then also adds them to FinalActive and FinalUsage, which no limit counts.
 func (t *Tally) count(o *addedOutcome, after bool) (took time.Duration) {
@@ -46,24 +72,13 @@ func (t *Tally) count(o *addedOutcome, after bool) (took time.Duration) {
 	if o.Cached {
 		t.CacheHits++
 	}
-	u := &o.Usage
-	t.Usage.add(u)
+	known := t.usageTotals.add(&o.Usage)
 	if after {
 		t.FinalActive += took + between
-		t.FinalUsage.add(u)
-	}
-	switch cost := u.Cost; {
-	case cost == nil || !(*cost >= 0) || math.IsInf(*cost, 1):
-		t.CostUnknown = t.CostUnknown || u.Calls != 0 || u.InputTokens != 0 || u.OutputTokens != 0
-	case *cost > 0 || t.Usage.Cost == nil && !t.CostUnknown:
-		t.KnownCost += *cost
-		t.Usage.Cost = new(t.KnownCost)
-		if after {
-			t.FinalUsage.Cost = new(t.FinalUsage.cost() + *cost)
+		t.FinalUsage.add(&o.Usage)
+		if known {
+			t.FinalUsage.Cost = new(t.FinalUsage.cost() + *o.Usage.Cost)
 		}
-	}
-	if t.CostUnknown {
-		t.Usage.Cost = nil
 	}
 	return took
 }
