@@ -45,11 +45,13 @@ func TestFirstNightOfARealCodingAgent(t *testing.T) {
 		denied      bool // the program reports what it was not allowed to run
 		files       map[string]string
 		env         []string
-		sandbox     bool   // the agent and the command run in one
+		sandbox     string // of the agent and of the command; "" is none
 		folder      string // begins each path, for tools that take absolute paths only
 	}{
-		{program: "claude", sandbox: true, shell: run("Bash"), read: read("Read", "file_path"), write: standin.Write, denied: true},
-		{program: "codex", sandbox: true, flags: []string{"--cli", "codex"}, shell: standin.Shell, write: shellWrite},
+		{program: "claude", sandbox: taskagent.SandboxWorkspace, shell: run("Bash"), read: read("Read", "file_path"), write: standin.Write, denied: true},
+		{program: "codex", sandbox: taskagent.SandboxWorkspace, flags: []string{"--cli", "codex"}, shell: standin.Shell, write: shellWrite},
+		{program: "claude", sandbox: taskagent.SandboxBwrap, shell: run("Bash"), read: read("Read", "file_path"), write: standin.Write, denied: true},
+		{program: "codex", sandbox: taskagent.SandboxBwrap, flags: []string{"--cli", "codex"}, shell: standin.Shell, write: shellWrite},
 		{program: "claude", shell: run("Bash"), read: read("Read", "file_path"), write: standin.Write, denied: true},
 		{program: "codex", flags: []string{"--cli", "codex"}, shell: standin.Shell, write: shellWrite},
 		{program: "gemini", flags: []string{"--acp", "gemini --acp -m gemini-2.5-flash", "--inherit", "GEMINI_API_KEY", "--inherit", "GOOGLE_GEMINI_BASE_URL",
@@ -70,20 +72,23 @@ func TestFirstNightOfARealCodingAgent(t *testing.T) {
 				"models": {"stub-1": {"name": "stub-1", "limit": {"context": 100000, "output": 1000}}}}}}`},
 			env: []string{"OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_AUTOUPDATE=1"}},
 	} {
-		t.Run(tt.program+map[bool]string{true: " in a sandbox"}[tt.sandbox], func(t *testing.T) {
+		t.Run(tt.program+inSandbox(tt.sandbox), func(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(bin, tt.program)); err != nil {
 				t.Skipf("%s is not installed; ./.ci/clis all installs it", tt.program)
 			}
 			t.Parallel()
 			w := newMending(t, bin)
 			w.put(w.repo, map[string]string{".gitignore": ".refrain/\n"})
-			if !tt.sandbox { // a folder of a monorepo, which needs the module beside it
+			if tt.sandbox == "" { // a folder of a monorepo, which needs the module beside it
 				w.folder = "services/api"
 				w.put(w.repo, map[string]string{"go.work": "go 1.26\n\nuse (\n\t./numbers\n\t./services/api\n)\n"})
 				w.put(filepath.Join(w.repo, "numbers"), map[string]string{"go.mod": "module numbers\n\ngo 1.26\n",
 					"two.go": "package numbers\n\nconst Two = 2\n"})
 			}
-			two := map[bool]string{true: "func two() int { return 2 }", false: "import \"numbers\"\n\nfunc two() int { return numbers.Two }"}[tt.sandbox]
+			two := "func two() int { return 2 }"
+			if tt.sandbox == "" {
+				two = "import \"numbers\"\n\nfunc two() int { return numbers.Two }"
+			}
 			w.put(filepath.Join(w.repo, w.folder), map[string]string{
 				"go.mod": "module mend\n\ngo 1.26\n", "two.go": "package mend\n\n" + two + "\n",
 				"mend_test.go": "package mend\n\nimport \"testing\"\n\nfunc TestOne(t *testing.T) {\n\tif got := one(); got != 1 {\n\t\tt.Fatal(got)\n\t}\n}\n",
@@ -138,6 +143,14 @@ func TestFirstNightOfARealCodingAgent(t *testing.T) {
 	}
 }
 
+// inSandbox ends the name of a test in a sandbox.
+func inSandbox(sandbox string) string {
+	if sandbox == "" {
+		return ""
+	}
+	return " in a sandbox: " + sandbox
+}
+
 // fileTool returns a call of a tool that writes a file.
 func fileTool(tool, name string) func(path, text string) standin.Answer {
 	return func(path, text string) standin.Answer {
@@ -146,13 +159,13 @@ func fileTool(tool, name string) func(path, text string) standin.Answer {
 }
 
 // ends starts refrain and returns with what it has ended, after eight minutes at most. A sandbox that the machine does not have skips the test.
-func (w *mending) ends(sandbox bool, args ...string) error {
+func (w *mending) ends(sandbox string, args ...string) error {
 	w.Helper()
-	if sandbox {
-		if err := taskagent.SandboxCheck(""); err != nil {
+	if sandbox != "" {
+		if err := taskagent.SandboxCheck(sandbox); err != nil {
 			w.Skip(err)
 		}
-		args = append(args, "--sandbox", "workspace")
+		args = append(args, "--sandbox", sandbox)
 	}
 	cmd := w.start(args...)
 	late := time.AfterFunc(8*time.Minute, func() { _ = cmd.Process.Signal(os.Interrupt) })
@@ -175,12 +188,12 @@ func TestReviewOfARealCodingAgent(t *testing.T) {
 		program string
 		shell   func(string) standin.Answer
 		write   func(path, text string) standin.Answer
-		sandbox bool
+		sandbox string
 	}{
-		{"claude", bash, standin.Write, false}, {"claude", bash, standin.Write, true},
-		{"codex", standin.Shell, shellWrite, false}, {"codex", standin.Shell, shellWrite, true},
+		{"claude", bash, standin.Write, ""}, {"claude", bash, standin.Write, taskagent.SandboxWorkspace},
+		{"codex", standin.Shell, shellWrite, ""}, {"codex", standin.Shell, shellWrite, taskagent.SandboxWorkspace},
 	} {
-		t.Run(tt.program+map[bool]string{true: " in a sandbox"}[tt.sandbox], func(t *testing.T) {
+		t.Run(tt.program+inSandbox(tt.sandbox), func(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(bin, tt.program)); err != nil {
 				t.Skipf("%s is not installed; ./.ci/clis installs it", tt.program)
 			}
@@ -216,7 +229,7 @@ func TestReviewOfARealCodingAgent(t *testing.T) {
 			if got := w.git("show", "refrain/reviewed:new.txt") + w.git("show", "refrain/reviewed:kept.txt"); got != "corrected\nas it was\n" {
 				t.Errorf("the branch has %q", got)
 			}
-			if all := strings.Join(asked, "\n"); tt.sandbox && tt.program == "codex" && !strings.Contains(all, "ermission denied") {
+			if all := strings.Join(asked, "\n"); tt.sandbox != "" && tt.program == "codex" && !strings.Contains(all, "ermission denied") {
 				t.Errorf("no reviewer was told that it may not write:\n%s", all)
 			}
 			w.nobodyLeft()
@@ -234,12 +247,12 @@ func TestFurtherFolderOfARealCodingAgent(t *testing.T) {
 	for _, tt := range []struct {
 		program string
 		write   func(path, text string) standin.Answer
-		sandbox bool
+		sandbox string
 	}{
-		{"claude", standin.Write, false}, {"claude", standin.Write, true},
-		{"codex", shellWrite, false}, {"codex", shellWrite, true},
+		{"claude", standin.Write, ""}, {"claude", standin.Write, taskagent.SandboxWorkspace},
+		{"codex", shellWrite, ""}, {"codex", shellWrite, taskagent.SandboxWorkspace},
 	} {
-		t.Run(tt.program+map[bool]string{true: " in a sandbox"}[tt.sandbox], func(t *testing.T) {
+		t.Run(tt.program+inSandbox(tt.sandbox), func(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(bin, tt.program)); err != nil {
 				t.Skipf("%s is not installed; ./.ci/clis installs it", tt.program)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/internal/history/runlog"
+	"github.com/refrain-dev/refrain/internal/process/credential"
 	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -48,7 +49,7 @@ func Transcripts(ctx context.Context, e *term.Env, store, word string, steps []s
 		if len(steps) > 0 && !slices.ContainsFunc(steps, func(step string) bool { return names(t.Step, step) }) {
 			continue
 		}
-		if _, err := fmt.Fprintf(e.Stdout, "== %s, until %s\n\n%s\n\n", brief.Clean(t.Step), t.At.Local().Format(time.DateTime), brief.CleanText(t.Text)); err != nil {
+		if _, err := fmt.Fprintf(e.Stdout, "== %s, until %s\n\n%s\n\n", brief.Clean(t.Step), t.At.Local().Format(time.DateTime), credential.Masked(brief.CleanText(t.Text))); err != nil {
 			return term.Failure(fmt.Errorf("write the transcript: %w", err))
 		}
 	}

@@ -120,7 +120,8 @@ func (m *movie) show(d time.Duration, text string) {
 	m.frames = append(m.frames, movieFrame{at: at, until: at + d, text: strings.Split(strings.TrimRight(text, "\n"), "\n")})
 }
 
-// svg draws each line once for as long as it stays the same. Who asked for less motion sees the last frame.
+// svg draws each line once for as long as it stays the same. The picture begins in the last frame, which a reader sees first, and all of the time
+// who asked for less motion.
 func (m *movie) svg() string {
 	const wide, high, margin = 8.4, 19, 16
 	total := m.frames[len(m.frames)-1].until
@@ -149,7 +150,7 @@ func (m *movie) svg() string {
 	}
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]d" width="%[1]d" height="%[2]d" role="img" aria-label="A terminal: refrain run shows the iterations of a loop, their scores, and why it stopped.">
 <style>
-text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;white-space:pre;fill:#d6deeb;animation:%.2[3]fs steps(1) infinite}
+text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;white-space:pre;fill:#d6deeb;animation:%.2[3]fs steps(1) infinite;animation-delay:-%.2[7]fs}
 .s1{font-weight:bold}.s2{fill:#8b98ad}.s31{fill:#ff7b72}.s32{fill:#7ee787}.s33{fill:#f2cc60}.s36{fill:#79dafa}
 @media (prefers-reduced-motion:reduce){text{animation:none}.gone{opacity:0}}
 %[4]s</style>
@@ -157,7 +158,7 @@ text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",mon
 <g transform="translate(%[5]d 0)">
 %[6]s</g>
 </svg>
-`, width, height, total.Seconds(), steps.String(), margin, b.String())
+`, width, height, total.Seconds(), steps.String(), margin, b.String(), (total - 4*time.Second).Seconds())
 }
 
 func (m *movie) line(frame, y int) string {

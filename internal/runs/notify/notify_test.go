@@ -407,7 +407,7 @@ func TestKilledNoticesArrive(t *testing.T) {
 		return
 	}
 	longtest.WithoutRace(t)
-	in, kills := newInbox(t), longtest.N(4, 60)
+	in, kills := newInbox(t), longtest.N(4, 100)
 	hit := make(map[string]map[string]bool) // by the path of a process that was killed, the runs of the notices in delivery
 	path := filepath.Join(t.TempDir(), "runs.db")
 	for i := range kills {
