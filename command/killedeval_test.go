@@ -23,7 +23,7 @@ import (
 // scored twice, no judge is asked twice, and the budget is exceeded by no more than what was under way.
 func TestKilledEvalKeepsItsVerdict(t *testing.T) {
 	longtest.WithoutRace(t)
-	cases, repeat, kills := longtest.N(8, 40), longtest.N(1, 3), longtest.N(4, 25)
+	cases, repeat, kills := longtest.N(8, 40), longtest.N(1, 3), longtest.N(4, 50)
 	known := adopt(t)
 	k := newAttack(t, "refrain", t.TempDir(), *seed)
 	k.known = known

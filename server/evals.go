@@ -8,10 +8,8 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/refrain-dev/refrain/internal/eval"
-	"github.com/refrain-dev/refrain/internal/eval/report"
 	"github.com/refrain-dev/refrain/internal/process/credential"
 	"github.com/refrain-dev/refrain/internal/runs/operations"
 	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
@@ -22,49 +20,13 @@ import (
 // mostEvals is how many of the newest evals are listed.
 const mostEvals = 100
 
-// evalRow is an eval in the list.
-type evalRow struct {
-	Eval    string         `json:"eval"`
-	Name    string         `json:"name"`
-	Against string         `json:"against,omitempty"`
-	Set     string         `json:"set"`
-	Began   time.Time      `json:"began"`
-	Over    bool           `json:"over"`
-	Verdict report.Verdict `json:"verdict"`
-	Reason  string         `json:"reason,omitempty"`
-	Cases   int            `json:"cases"`
-	Cost    *float64       `json:"cost"` // of the runs of both versions, and of their judges; nil if it is unknown
-}
-
 // listEvals lists the newest evals of the store.
 func (s *Server) listEvals(w http.ResponseWriter, r *http.Request) error {
-	cfg := eval.ConfigOf(s.runs)
-	rows := []evalRow{}
-	for rec, err := range eval.Newest(r.Context(), cfg, mostEvals) {
-		if err != nil {
-			return err
-		}
-		sum := rec.Report().Summary()
-		row := evalRow{Eval: rec.ID, Name: sum.New.Name, Set: sum.Set, Began: rec.Began, Over: rec.Ended != nil || rec.Scores != "", Verdict: sum.Verdict,
-			Reason: sum.Reason, Cases: len(sum.New.Cases), Cost: sum.NewTotal.Cost}
-		totals := []*report.Total{&sum.NewTotal}
-		if sum.Old != nil {
-			row.Against, totals = sum.Old.Name, append(totals, sum.OldTotal)
-		}
-		row.Cost = new(0.0)
-		for _, t := range totals {
-			if t.Cost == nil {
-				row.Cost = nil
-				break
-			}
-			*row.Cost += *t.Cost
-			if t.Judges != nil {
-				*row.Cost += *t.Judges
-			}
-		}
-		rows = append(rows, row)
+	rows, err := eval.List(r.Context(), eval.ConfigOf(s.runs), mostEvals)
+	if err != nil {
+		return err
 	}
-	return s.SendMasked(w, http.StatusOK, map[string]any{"evals": rows})
+	return s.SendMasked(w, http.StatusOK, map[string]any{"evals": append([]eval.Row{}, rows...)})
 }
 
 // getEval sends the report of an eval, as refrain eval show --json prints it.

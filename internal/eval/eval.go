@@ -129,7 +129,7 @@ func Start(ctx context.Context, cfg Config, p *Plan, known []Scored) (*Eval, err
 	if err := e.prepare(); err != nil {
 		return nil, err
 	}
-	made, err := create(ctx, cfg.Service, cfg.AppName, cfg.UserID, p, known, nil, nil, cfg.StartID, cfg.Owner, cfg.LeaseTTL)
+	made, err := create(ctx, &cfg, p, known, nil, nil, cfg.StartID, cfg.Owner)
 	if err != nil {
 		return nil, fmt.Errorf("start eval: %w", err)
 	}
@@ -169,7 +169,7 @@ func Open(ctx context.Context, cfg Config, id string, change func(*Plan)) (*Eval
 	if e.isOver() {
 		return e, nil
 	}
-	if err := e.append(markResumed, resumed{e.Set.Budget, e.atOnce()}, func() {}); err != nil {
+	if err := e.append(markResumed, resumed{e.Set.Budget, e.atOnce()}, map[string]any{keyRow: nil}, func() {}); err != nil {
 		e.Close()
 		return nil, err
 	}

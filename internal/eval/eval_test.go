@@ -219,7 +219,7 @@ func TestCasesMustFit(t *testing.T) {
 			t.Log(err)
 		}
 	}
-	ids, err := eval.List(t.Context(), b.Service, "app", "ana")
+	ids, err := eval.IDs(t.Context(), b.Config)
 	if err != nil || len(ids) > 0 {
 		t.Errorf("the store has evals %v, %v", ids, err)
 	}

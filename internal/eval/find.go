@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"reflect"
 	"slices"
 	"strings"
@@ -21,7 +20,7 @@ import (
 // Find returns the ID of the eval that a word names: the ID, the beginning of one ID, or last for the newest eval. It fails with
 // [ErrNotFound].
 func Find(ctx context.Context, cfg Config, word string) (string, error) {
-	ids, err := List(ctx, cfg.Service, cfg.AppName, cfg.UserID)
+	ids, err := IDs(ctx, cfg)
 	if err != nil {
 		return "", err
 	}
@@ -51,7 +50,7 @@ func Find(ctx context.Context, cfg Config, word string) (string, error) {
 // Interrupted returns the newest eval that does what a plan says, was interrupted, and that no process drives; nil if there is
 // none.
 func Interrupted(ctx context.Context, cfg Config, p *Plan) (*Record, error) {
-	ids, err := List(ctx, cfg.Service, cfg.AppName, cfg.UserID)
+	ids, err := IDs(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -125,24 +124,4 @@ func sameJSON(a, b json.RawMessage) bool {
 		return len(a) == len(b)
 	}
 	return json.Unmarshal(a, &v) == nil && json.Unmarshal(b, &w) == nil && reflect.DeepEqual(v, w)
-}
-
-// Newest yields the records of the newest evals of a store, at most n. One that is removed meanwhile is left out. An error is the last value.
-func Newest(ctx context.Context, cfg Config, n int) iter.Seq2[*Record, error] {
-	return func(yield func(*Record, error) bool) {
-		ids, err := List(ctx, cfg.Service, cfg.AppName, cfg.UserID)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		for _, id := range ids[:min(len(ids), n)] {
-			rec, err := Read(ctx, cfg.Service, cfg.AppName, cfg.UserID, id)
-			if errors.Is(err, ErrNotFound) {
-				continue
-			}
-			if !yield(rec, err) || err != nil {
-				return
-			}
-		}
-	}
 }

@@ -68,7 +68,7 @@ func (e *Eval) compare(ctx context.Context, c *check.Case, n int) error {
 	if err != nil {
 		return err
 	}
-	return e.append(markCompared, done, func() { e.Pairs = append(e.Pairs, *done) })
+	return e.append(markCompared, done, nil, func() { e.Pairs = append(e.Pairs, *done) })
 }
 
 // judgePair asks judges about two runs of a case. The IDs of the judges begin with that of an eval.

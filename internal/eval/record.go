@@ -225,26 +225,9 @@ func recordOf(view *session.View) (*Record, error) {
 	return r, nil
 }
 
-// List returns the IDs of the evals of a user, the newest first.
-func List(ctx context.Context, service session.Service, appName, userID string) ([]string, error) {
-	got, err := service.List(ctx, &session.ListRequest{AppName: App(appName), UserID: userID, Brief: true})
-	if err != nil {
-		return nil, err
-	}
-	var ids []string
-	slices.SortFunc(got.Sessions, func(a, b session.Session) int {
-		return cmp.Or(b.LastUpdateTime().Compare(a.LastUpdateTime()), cmp.Compare(a.ID(), b.ID()))
-	})
-	for _, s := range got.Sessions {
-		ids = append(ids, s.ID())
-	}
-	return ids, nil
-}
-
 // create makes the session of an eval with its first events, and returns it with the owner's lease, if it has one. An empty ID stands for
 // a new one.
-func create(ctx context.Context, service session.Service, appName, userID string, p *Plan, known []Scored, pairs []Compared, ended *Ended,
-	id, owner string, ttl time.Duration) (*session.StartResponse, error) {
+func create(ctx context.Context, cfg *Config, p *Plan, known []Scored, pairs []Compared, ended *Ended, id, owner string) (*session.StartResponse, error) {
 	var evs []*session.Event
 	add := func(kind mark.Kind, data any) error {
 		m, err := mark.New(kind, data)
@@ -252,6 +235,7 @@ func create(ctx context.Context, service session.Service, appName, userID string
 		return err
 	}
 	err := add(markStarted, p)
+	evs[0].Timestamp = time.Now()
 	for i := range known {
 		err = errors.Join(err, add(markScored, known[i]))
 	}
@@ -260,14 +244,16 @@ func create(ctx context.Context, service session.Service, appName, userID string
 	}
 	if ended != nil {
 		err = errors.Join(err, add(markEnded, ended))
+		delta, cannot := endedDelta(cfg, &Record{Began: evs[0].Timestamp, Plan: *p, Scored: known, Pairs: pairs, Ended: ended})
+		evs[len(evs)-1].Actions.StateDelta, err = delta, errors.Join(err, cannot)
 	}
 	if err != nil {
 		return nil, err
 	}
 	for {
-		made, err := store.Start(ctx, service, &session.StartRequest{
-			CreateRequest: session.CreateRequest{AppName: App(appName), UserID: userID, SessionID: cmp.Or(id, NewID())},
-			Events:        evs, Owner: owner, TTL: ttl,
+		made, err := store.Start(ctx, cfg.Service, &session.StartRequest{
+			CreateRequest: session.CreateRequest{AppName: App(cfg.AppName), UserID: cfg.UserID, SessionID: cmp.Or(id, NewID())},
+			Events:        evs, Owner: owner, TTL: cfg.LeaseTTL,
 		})
 		if id != "" || !errors.Is(err, session.ErrExists) {
 			return made, err

@@ -88,7 +88,7 @@ func Score(ctx context.Context, cfg Config, old *Record, set *cases.Set, file st
 		}
 		pairs = append(pairs, *one)
 	}
-	made, err := create(ctx, cfg.Service, cfg.AppName, cfg.UserID, &e.Plan, scored, pairs, &Ended{Reason: EndedComplete}, "", "", 0)
+	made, err := create(ctx, &cfg, &e.Plan, scored, pairs, &Ended{Reason: EndedComplete}, "", "")
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,13 @@ func (e *Eval) Run(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err := e.append(markEnded, q.ended, func() {}); err != nil {
+	over := *e.Record
+	over.Ended = &q.ended
+	delta, err := endedDelta(&e.Config, &over)
+	if err == nil {
+		err = e.append(markEnded, q.ended, delta, func() {})
+	}
+	if err != nil {
 		return err
 	}
 	e.Record, err = recordOf(e.view)
@@ -240,7 +246,7 @@ func (e *Eval) one(ctx context.Context, q *queue, j *job) error {
 	}
 	s.Side, s.N, s.Run = j.side, j.n, j.run
 	isPair := false // that both runs are over is seen once, by the later one
-	err = e.append(markScored, s, func() {
+	err = e.append(markScored, s, nil, func() {
 		e.Scored = append(e.Scored, *s)
 		a, _ := e.pair(s.Case, s.N)
 		isPair = a != nil && e.comparesPairs(j.of)
@@ -289,15 +295,15 @@ func (e *Eval) score(ctx context.Context, c *check.Case, view *session.View, why
 	return s, err
 }
 
-// append records a mark in the session of the eval, and then changes the record.
-func (e *Eval) append(kind mark.Kind, data any, change func()) error {
+// append records a mark with a change of state in the session of the eval, and then changes the record.
+func (e *Eval) append(kind mark.Kind, data any, delta map[string]any, change func()) error {
 	m, err := mark.New(kind, data)
 	if err != nil {
 		return err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.Service.AppendEvent(e.ctx, e.view, &session.Event{Author: author, Mark: m}); err != nil {
+	if err := e.Service.AppendEvent(e.ctx, e.view, &session.Event{Author: author, Mark: m, Actions: session.EventActions{StateDelta: delta}}); err != nil {
 		return errors.Join(err, context.Cause(e.ctx))
 	}
 	change()

@@ -118,7 +118,7 @@ func writeJUnit(sum *report.Summary, name string) error {
 // report prints a report, and then returns failed, if it is not nil.
 func (f *output) report(w *store, rep *report.Report, failed error) error {
 	e := w.e
-	if rep.Retry != "" && w.spec != "" {
+	if rep.Retry != "" {
 		rep.Retry += runstore.InHint(w.spec)
 	}
 	rep.Retry = e.Hint(rep.Retry)
@@ -355,7 +355,7 @@ func complete(e *term.Env) cobra.CompletionFunc {
 			return nil, directive
 		}
 		defer w.close()
-		ids, err := eval.List(cmd.Context(), w.config.Service, w.config.AppName, w.config.UserID)
+		ids, err := eval.IDs(cmd.Context(), w.config)
 		if err != nil {
 			return nil, directive
 		}

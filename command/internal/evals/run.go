@@ -109,7 +109,7 @@ by errors, 130 interrupted.`,
 	_ = cmd.MarkFlagFilename("cases", "yaml", "yml", "json", "jsonl", "csv")
 	_ = cmd.MarkFlagFilename("against", "yaml", "yml")
 	_ = cmd.MarkFlagDirname("root")
-	for _, sub := range []*cobra.Command{newResume(e), newShow(e), newCompare(e), newScore(e), newAdd(e)} {
+	for _, sub := range []*cobra.Command{newList(e), newResume(e), newShow(e), newCompare(e), newScore(e), newAdd(e)} {
 		cmd.AddCommand(sub)
 	}
 	return cmd

@@ -92,13 +92,14 @@ func runs(ctx context.Context, e *term.Env, f runsFlags) error {
 		return err
 	}
 	defer closeStore()
-	list := runstore.List
-	if f.all {
-		list = runstore.ListAll
-	}
-	all, err := list(ctx, store)
+	all, err := runstore.ListAll(ctx, store)
 	if err != nil {
 		return err
+	}
+	cases := 0
+	if n := len(all); !f.all {
+		all = runlog.WithoutCases(all)
+		cases = n - len(all)
 	}
 	rows, err := listRows(ctx, store, all, f)
 	if err != nil {
@@ -112,6 +113,10 @@ func runs(ctx context.Context, e *term.Env, f runsFlags) error {
 	}
 	if len(rows) == 0 && !f.json {
 		fmt.Fprintln(e.Stderr, "No such run.")
+	}
+	if cases > 0 {
+		fmt.Fprintf(e.Stderr, "The list leaves out %s of evals; show them with --all, and the evals with: %s\n", brief.Count(cases, "run"),
+			e.Hint("refrain eval list"+runstore.InHint(f.store)))
 	}
 	return nil
 }

@@ -48,10 +48,10 @@ func Flag(fl *pflag.FlagSet, spec *string) {
 		defaultStore+")")
 }
 
-// InHint returns the flag that names a store, for a command in a hint. It is empty for a store that ends with the process, and for
-// one whose name has a password.
+// InHint returns the flag that names a store, for a command in a hint. It is empty for the default store, for one that ends
+// with the process, and for one whose name has a password.
 func InHint(spec string) string {
-	if spec == "memory" || withoutPassword(spec) != spec {
+	if spec == "" || spec == "memory" || withoutPassword(spec) != spec {
 		return ""
 	}
 	return " --store " + shellword.Of(spec)

@@ -212,6 +212,14 @@ func (t *Total) add(run *Run) {
 	}
 }
 
+// Whole returns the cost of the runs and their judges; nil if it is unknown.
+func (t *Total) Whole() *float64 {
+	if t.Cost == nil || t.Judges == nil {
+		return t.Cost
+	}
+	return new(*t.Cost + *t.Judges)
+}
+
 // losses returns the cases in which the new version is worse, the largest loss first.
 func (r *Report) losses() (ids []string) {
 	metric := r.metric()

@@ -43,7 +43,12 @@ type Row struct {
 // List returns the sessions of a user's runs, the newest run first, without their logs and without the case-runs of evals.
 func List(ctx context.Context, store session.Service, app, user string) ([]session.Session, error) {
 	all, err := ListAll(ctx, store, app, user)
-	return slices.DeleteFunc(all, func(s session.Session) bool { return caserun.Is(s.ID()) }), err
+	return WithoutCases(all), err
+}
+
+// WithoutCases removes the case-runs of evals from a list.
+func WithoutCases(all []session.Session) []session.Session {
+	return slices.DeleteFunc(all, func(s session.Session) bool { return caserun.Is(s.ID()) })
 }
 
 // ListAll returns what List returns, with the case-runs of evals.

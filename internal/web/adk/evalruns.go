@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/internal/eval"
@@ -150,38 +151,30 @@ func checkJudges(set *cases.Set) error {
 // mostResults is how many of the newest evals are results.
 const mostResults = 100
 
-// resultsOf yields the newest evals of an application, with ADK's IDs of them.
-func (a *API) resultsOf(ctx context.Context, app string, each func(rec *eval.Record, head *adkresult.Result) (more bool)) error {
+// resultsOf returns the newest evals of an application.
+func (a *API) resultsOf(ctx context.Context, app string) ([]eval.Row, error) {
 	_, def, err := a.Runs.Program(ctx, app)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	cfg := eval.ConfigOf(a.Runs)
-	for rec, err := range eval.Newest(ctx, cfg, mostResults) {
-		if err != nil {
-			return err
-		}
-		head := eval.ADKHead(cfg, rec)
-		if head.App != def.Name {
-			continue
-		}
-		if head.App = app; !each(rec, head) {
-			return nil
-		}
+	rows, err := eval.List(ctx, eval.ConfigOf(a.Runs), mostResults)
+	rows = slices.DeleteFunc(rows, func(r eval.Row) bool { return r.App != def.Name })
+	for i := range rows {
+		rows[i].App = app
 	}
-	return nil
+	return rows, err
 }
 
 // results lists the results of an application.
 func (a *API) results(answer func(ids []string) any) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		ids := []string{}
-		err := a.resultsOf(r.Context(), r.PathValue("app"), func(_ *eval.Record, head *adkresult.Result) bool {
-			ids = append(ids, head.ID())
-			return true
-		})
+		rows, err := a.resultsOf(r.Context(), r.PathValue("app"))
 		if err != nil {
 			return err
+		}
+		ids := []string{}
+		for i := range rows {
+			ids = append(ids, rows[i].ADK().ID())
 		}
 		return a.Send(w, http.StatusOK, answer(ids))
 	}
@@ -190,20 +183,20 @@ func (a *API) results(answer func(ids []string) any) func(http.ResponseWriter, *
 // result answers with a result and the sessions of its case-runs, which ADK Web shows.
 func (a *API) result(w http.ResponseWriter, r *http.Request) error {
 	app, want := r.PathValue("app"), r.PathValue("result")
-	var rec *eval.Record
-	err := a.resultsOf(r.Context(), app, func(one *eval.Record, head *adkresult.Result) bool {
-		if head.ID() == want {
-			rec = one
-		}
-		return rec == nil
-	})
+	rows, err := a.resultsOf(r.Context(), app)
 	if err != nil {
 		return err
 	}
-	if rec == nil {
+	i := slices.IndexFunc(rows, func(r eval.Row) bool { return r.ADK().ID() == want })
+	if i < 0 {
 		return problem.New(http.StatusNotFound, "eval_result_not_found", "There is no such result", "no eval has the result %q", want)
 	}
-	res, err := eval.ADKResult(r.Context(), eval.ConfigOf(a.Runs), rec)
+	cfg := eval.ConfigOf(a.Runs)
+	rec, err := eval.Read(r.Context(), cfg.Service, cfg.AppName, cfg.UserID, rows[i].Eval)
+	if err != nil {
+		return err
+	}
+	res, err := eval.ADKResult(r.Context(), cfg, rec)
 	if err != nil {
 		return err
 	}
