@@ -16,13 +16,15 @@ func (p *Plan) record(t *Tally, reason StopReason) *StopRecord {
 	r := &StopRecord{
 		Loop: p.Name, Reason: reason,
 		Iterations: t.Complete, Iteration: t.Iteration,
-		Result:    p.result(t, reason),
-		BestScore: t.Best, BestIteration: t.BestIteration, BestError: p.BestError(t), Leg: t.Leg,
-		Usage: t.Usage, Elapsed: t.Active,
-		Trend: p.Trend(t), Rejections: t.Rejections, Rollbacks: t.Rollbacks,
-		Retries: t.Retries, Timeouts: t.Timeouts, CacheHits: t.CacheHits, StateSize: t.StateSize,
-		Failures: t.Failures, Refusals: t.Refusals, Refused: slices.Clone(t.Refused),
-		ScoreNote: t.ScoreNote, FinalizerFailure: t.FinalizerFailure,
+		Result:      p.result(t, reason),
+		BestVersion: BestVersion{BestScore: t.Best, BestIteration: t.BestIteration, BestError: p.BestError(t)},
+		Leg:         t.Leg, Usage: t.Usage, Elapsed: t.Active, Trend: p.Trend(t),
+		StopHistory: StopHistory{
+			Rejections: t.Rejections, Rollbacks: t.Rollbacks,
+			Failures: t.Failures, Retries: t.Retries, Timeouts: t.Timeouts, CacheHits: t.CacheHits, StateSize: t.StateSize,
+			Refusals: t.Refusals, Refused: slices.Clone(t.Refused),
+			ScoreNote: t.ScoreNote, FinalizerFailure: t.FinalizerFailure,
+		},
 	}
 	switch {
 	case reason == ReasonError && t.Fatal != nil:

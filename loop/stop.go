@@ -55,7 +55,7 @@ type Result struct {
 	Iteration int `json:"iteration,omitzero"`
 }
 
-// StopRecord says why a loop has stopped and what it hands back.
+// StopRecord says why a loop has stopped and what it hands back. JSON has the fields of its parts beside its own.
 type StopRecord struct {
 	Loop   string     `json:"loop,omitzero"`
 	Reason StopReason `json:"reason"`
@@ -79,12 +79,7 @@ type StopRecord struct {
 	// Answer is the text of the result, for a loop that does not yield it as an event, because the loop was canceled or
 	// has only the features of ADK's loops. It is "" if the last event of the loop has the result.
 	Answer string `json:"answer,omitzero"`
-	// BestScore and BestIteration are set if at least one iteration was scored.
-	BestScore     *float64 `json:"best_score,omitzero"`
-	BestIteration int      `json:"best_iteration,omitzero"`
-	// BestError is the standard error of a judge's BestScore: the score is off by ± BestError, by chance. It is 0 if that
-	// is unknown, and for exact scores.
-	BestError float64 `json:"best_error,omitzero"`
+	BestVersion
 	// Proof says how sure the reason is. It is nil if the reason does not depend on scores with noise, for example at a
 	// limit.
 	Proof *Proof `json:"proof,omitzero"`
@@ -95,6 +90,22 @@ type StopRecord struct {
 	Elapsed time.Duration `json:"-"`
 	// Trend is the direction of the scores.
 	Trend Trend `json:"trend,omitzero"`
+	StopHistory
+	StopSeal
+}
+
+// BestVersion is the best version of a loop, as its stop record has it.
+type BestVersion struct {
+	// BestScore and BestIteration are set if at least one iteration was scored.
+	BestScore     *float64 `json:"best_score,omitzero"`
+	BestIteration int      `json:"best_iteration,omitzero"`
+	// BestError is the standard error of a judge's BestScore: the score is off by ± BestError, by chance. It is 0 if that
+	// is unknown, and for exact scores.
+	BestError float64 `json:"best_error,omitzero"`
+}
+
+// StopHistory is what has happened in a loop before its end, as its stop record has it.
+type StopHistory struct {
 	// Rejections is the number of rejected iterations, Rollbacks the number of those that
 	// were undone.
 	Rejections int `json:"rejections,omitzero"`
@@ -116,6 +127,10 @@ type StopRecord struct {
 	ScoreNote string `json:"score_note,omitzero"`
 	// FinalizerFailure says how the finalizer failed; "" if it did not fail.
 	FinalizerFailure string `json:"finalizer_failure,omitzero"`
+}
+
+// StopSeal is the seal of a stop record.
+type StopSeal struct {
 	// Events and Digest are the seal of the log: the number of events of the run before the
 	// record, and a hash over them and the record; see package seal. In logs of older versions
 	// they cover only the events of the loop. A driver that keeps a log sets them.

@@ -49,10 +49,10 @@ func TestStopRecordListsEveryCondition(t *testing.T) {
 			{Name: "max_iterations", Value: "3", Threshold: "≥ 3", Holds: true, Fired: true, Unit: loop.UnitIterations,
 				Have: new(3.0), Bound: new(3.0)},
 		},
-		Nearest: "target", Result: loop.Result{Source: loop.FromBest, Iteration: 3}, BestScore: new(8.0), BestIteration: 3,
+		Nearest: "target", Result: loop.Result{Source: loop.FromBest, Iteration: 3}, BestVersion: loop.BestVersion{BestScore: new(8.0), BestIteration: 3},
 		Usage: loop.Usage{Calls: 6, InputTokens: 60, Cost: new(1.5)}, Elapsed: 6 * time.Second, Trend: loop.Improving,
-		Failures: 3, Refusals: 3,
-		Refused: []loop.Refusal{{Iteration: 1, By: "a", Reason: "enough"}, {Iteration: 2, By: "a", Reason: "enough"}, {Iteration: 3, By: "a", Reason: "enough"}},
+		StopHistory: loop.StopHistory{Failures: 3, Refusals: 3,
+			Refused: []loop.Refusal{{Iteration: 1, By: "a", Reason: "enough"}, {Iteration: 2, By: "a", Reason: "enough"}, {Iteration: 3, By: "a", Reason: "enough"}}},
 	}
 	if diff := cmp.Diff(want, tr.stop); diff != "" {
 		t.Errorf("record (-want +got):\n%s", diff)

@@ -172,7 +172,7 @@ func TestSummaryOfARace(t *testing.T) {
 		for i := 1; i <= n; i++ {
 			add(log, at, mark.KindIterationFinished, loop.IterationRecord{Number: i, Score: new(score), Complete: true})
 		}
-		add(log, at, mark.KindLoopStopped, loop.StopRecord{Loop: name, Reason: reason, Iteration: n, BestScore: new(score)})
+		add(log, at, mark.KindLoopStopped, loop.StopRecord{Loop: name, Reason: reason, Iteration: n, BestVersion: loop.BestVersion{BestScore: new(score)}})
 	}
 	d := mark.RaceDecided{Winner: "good", Standings: []mark.Standing{{Loop: "good", Score: new(9.5), Iterations: 1, Stop: "target_reached"},
 		{Loop: "bad", Score: new(2.0), Iterations: 3, Stop: "max_iterations"}}}

@@ -71,7 +71,7 @@ func (f *Fold) Race(ev *session.Event, d *mark.RaceDecided) {
 		return
 	}
 	f.stops = append(f.stops, stop{at, &loop.StopRecord{Loop: s.Loop, Reason: loop.StopReason(s.Stop), Iterations: s.Iterations,
-		Iteration: s.Iterations, BestScore: s.Score, BestIteration: s.Best, BestError: s.Error}})
+		Iteration: s.Iterations, BestVersion: loop.BestVersion{BestScore: s.Score, BestIteration: s.Best, BestError: s.Error}}})
 }
 
 // Lost reports whether the step at an address belongs to a loop that has lost a race.

@@ -47,7 +47,7 @@ func TestSentence(t *testing.T) {
 	flat := loop.Plan{MaxIterations: 8, Score: score(loop.Score{Target: new(8.0), MinDelta: new(0.1), Patience: 3})}
 	free := loop.Plan{Score: score(loop.Score{MinDelta: new(0.1)})}
 	stop := func(reason loop.StopReason, iteration int, detail, by string) *loop.StopRecord {
-		return &loop.StopRecord{Reason: reason, Iteration: iteration, Detail: detail, By: by, BestScore: new(7.5), BestIteration: 2}
+		return &loop.StopRecord{Reason: reason, Iteration: iteration, Detail: detail, By: by, BestVersion: loop.BestVersion{BestScore: new(7.5), BestIteration: 2}}
 	}
 	off := func(rec *loop.StopRecord, e float64, proof loop.Proof) *loop.StopRecord {
 		rec.BestError, rec.Proof = e, &proof
