@@ -3,7 +3,6 @@
 package channel_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -172,58 +171,4 @@ type answering struct{ path string }
 func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	a.path = r.URL.Path
 	return &http.Response{StatusCode: http.StatusNotFound, Body: io.NopCloser(strings.NewReader("no " + a.path)), Request: r}, nil
-}
-
-// A mail has the ID of the notice, and no line of its own from the title.
-func TestMail(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	got := make(chan string, 1)
-	go func() {
-		conn, err := l.Accept()
-		if err != nil {
-			return
-		}
-		defer conn.Close()
-		in, data, text := bufio.NewScanner(conn), false, ""
-		fmt.Fprint(conn, "220 mail\r\n")
-		for in.Scan() {
-			line := in.Text()
-			text += line + "\n"
-			switch {
-			case data && line == ".":
-				data = false
-				fmt.Fprint(conn, "250 ok\r\n")
-			case data:
-			case strings.HasPrefix(line, "EHLO"):
-				fmt.Fprint(conn, "250-mail\r\n250 AUTH PLAIN\r\n")
-			case strings.HasPrefix(line, "AUTH"):
-				fmt.Fprint(conn, "235 ok\r\n")
-			case line == "DATA":
-				data = true
-				fmt.Fprint(conn, "354 go\r\n")
-			case line == "QUIT":
-				fmt.Fprint(conn, "221 bye\r\n")
-				got <- text
-				return
-			default:
-				fmt.Fprint(conn, "250 ok\r\n")
-			}
-		}
-	}()
-	m := message
-	m.Title, m.ID = "ended\r\nBcc: all@example.org", "r_1\r\nCc: all@example.org.7"
-	if err := parse(t, "smtp://me:pw@"+l.Addr().String()+"/?from=a@example.org&to=b@example.org").Send(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
-	text := <-got
-	for _, want := range []string{"MAIL FROM:<a@example.org>", "RCPT TO:<b@example.org>", "\nSubject: ended Bcc: all@example.org\n", "\nMessage-ID: <r_1%0D%0ACc:%20all@example.org.7@example.org>\n",
-		"@here *done*\n\nhttp://127.0.0.1:8080/runs/r_1\nr_1"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in the mail:\n%s", want, text)
-		}
-	}
 }
