@@ -35,7 +35,7 @@ func nginx(t *testing.T) string {
 		}
 	}
 	if os.Getenv("REFRAIN_CI") != "" {
-		t.Fatal("no nginx: .ci/nginx installs it")
+		t.Fatal("no nginx: .ci/debian nginx nginx installs it")
 	}
 	t.Skip("no nginx on this machine; on Debian: apt-get install nginx")
 	return ""
