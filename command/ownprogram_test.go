@@ -247,7 +247,7 @@ func (b *bakery) page() {
 	i := slices.IndexFunc(browsers, func(name string) bool { _, err := exec.LookPath(name); return err == nil })
 	switch {
 	case i < 0 && os.Getenv("REFRAIN_CI") != "":
-		b.Fatal("no Chromium: .ci/browser installs it")
+		b.Fatal("no Chromium: .ci/debian chromium chromium installs it")
 	case i < 0:
 		b.Skip("no Chromium on this machine; on Debian: apt-get install chromium")
 	}

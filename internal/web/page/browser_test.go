@@ -44,7 +44,7 @@ func chrome(t *testing.T) string {
 		}
 	}
 	if os.Getenv("REFRAIN_CI") != "" {
-		t.Fatal("no Chromium: .ci/browser installs it")
+		t.Fatal("no Chromium: .ci/debian chromium chromium installs it")
 	}
 	t.Skip("no Chromium on this machine; on Debian: apt-get install chromium")
 	return ""
