@@ -317,7 +317,7 @@ func reviewing(t *testing.T, store session.Service) *supervisor.Supervisor {
 		t.Fatal(err)
 	}
 	sup, err := supervisor.New(supervisor.Config{
-		Service: store, AppName: runstore.AppName, UserID: runstore.UserName, Owner: "refrain 1 on example",
+		Service: store, AppName: runstore.AppName, UserID: runstore.UserName, Leases: supervisor.Leases{Owner: "refrain 1 on example"},
 		Build: func(context.Context, mark.RunStarted) (*supervisor.Program, error) {
 			return &supervisor.Program{Agent: root}, nil
 		},

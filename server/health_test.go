@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/server"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/sessiontest"
+	"github.com/refrain-dev/refrain/supervisor"
 )
 
 // unwritable is a store that counts what it is asked to make, and makes it only if it is not full.
@@ -37,7 +38,7 @@ func (u *unwritable) Create(ctx context.Context, req *session.CreateRequest) (*s
 func TestReadyTriesTheStoreOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := &unwritable{Counted: sessiontest.Count(session.InMemoryService())}
-		srv, err := server.New(server.Config{Config: operations.Config{Service: svc, AppName: "app", UserID: "ana", Dir: t.TempDir(), Owner: "the test"}})
+		srv, err := server.New(server.Config{Config: operations.Config{Service: svc, AppName: "app", UserID: "ana", Dir: t.TempDir(), Leases: supervisor.Leases{Owner: "the test"}}})
 		if err != nil {
 			t.Fatal(err)
 		}

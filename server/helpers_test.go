@@ -24,6 +24,7 @@ import (
 	"github.com/refrain-dev/refrain/server"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
 )
 
 // counting is the text of a definition without models, with n iterations of two steps.
@@ -89,9 +90,8 @@ func open(t testing.TB, definitions map[string]string, change ...func(*server.Co
 func (s *site) start(change ...func(*server.Config)) {
 	s.Helper()
 	cfg := server.Config{Config: operations.Config{
-		Service: s.store, AppName: "app", UserID: "ana", Dir: s.dir, Owner: "the test",
+		Service: s.store, AppName: "app", UserID: "ana", Dir: s.dir, Leases: supervisor.Leases{Owner: "the test", Dead: func(string) bool { return false }},
 		Getenv: func(string) string { return "" }, Log: slog.New(slog.NewTextHandler(s.logs, nil)),
-		Dead: func(string) bool { return false },
 	}}
 	for _, f := range change {
 		f(&cfg)

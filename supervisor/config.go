@@ -48,23 +48,13 @@ type Config struct {
 	// Recovers limits [Supervisor.Recover] to the runs for whose start record it returns true. Nil means
 	// all runs.
 	Recovers func(mark.RunStarted) bool
-	// Owner names this process in the error that another process gets when it wants to drive the
-	// same run. The default is [lease.Process].
-	Owner string
-	// Dead reports whether the owner of a lease is known to have died. The supervisor takes over the run of
-	// a dead owner at once, not only when the lease expires. Nil means [lease.Dead].
-	Dead func(owner string) bool
 	// Driver names the system that decides where runs are driven, such as a cluster that this process works
 	// for. Only supervisors of the same driver continue a run that was submitted for it; on others Resume
 	// fails with [ErrDriver], and Recover skips the run. Pause, Cancel and Answer work for all runs. Empty
 	// means runs without a driver.
 	Driver string
-	// LeaseTTL is how long a run still belongs to a process that has died, and how long a run
-	// continues while the store cannot be reached; 0 means 15 s.
-	LeaseTTL time.Duration
-	// LeaseRenew is how often the lease is renewed; 0 means three times in LeaseTTL. Frequent renewals
-	// let others see that a driver is alive, see [ResumeOptions.TakeOver].
-	LeaseRenew time.Duration
+	// Leases says how this process holds the runs that it drives.
+	Leases
 	// MaxRuns is the largest number of runs driven at once; others wait in the order in which they
 	// were started. 0 means no limit.
 	MaxRuns int
@@ -88,6 +78,22 @@ type Config struct {
 	// Observer is notified of the runs' steps, model calls and tool calls, unless their program has
 	// its own observer. Optional.
 	Observer observe.Observer
+}
+
+// Leases says how a process holds the runs that it drives, so that no other process drives them.
+type Leases struct {
+	// Owner names this process in the error that another process gets when it wants to drive the
+	// same run. The default is [lease.Process].
+	Owner string
+	// Dead reports whether the owner of a lease is known to have died. The supervisor takes over the run of
+	// a dead owner at once, not only when the lease expires. Nil means [lease.Dead].
+	Dead func(owner string) bool
+	// LeaseTTL is how long a run still belongs to a process that has died, and how long a run
+	// continues while the store cannot be reached; 0 means 15 s.
+	LeaseTTL time.Duration
+	// LeaseRenew is how often the lease is renewed; 0 means three times in LeaseTTL. Frequent renewals
+	// let others see that a driver is alive, see [ResumeOptions.TakeOver].
+	LeaseRenew time.Duration
 }
 
 // Program holds the agents of one run and the services that they need.

@@ -160,7 +160,7 @@ func (w *world) nested(t testing.TB) agent.Agent {
 func process(t testing.TB, store session.Service, root agent.Agent, change ...func(*supervisor.Config)) *supervisor.Supervisor {
 	t.Helper()
 	cfg := supervisor.Config{
-		Service: store, AppName: "app", UserID: "ana", Owner: "the test",
+		Service: store, AppName: "app", UserID: "ana", Leases: supervisor.Leases{Owner: "the test"},
 		Build: func(context.Context, mark.RunStarted) (*supervisor.Program, error) {
 			return &supervisor.Program{Agent: root}, nil
 		},

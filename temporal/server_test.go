@@ -128,7 +128,7 @@ func (c *cluster) open(dir string) session.Service {
 }
 
 func config(store session.Service, owner string) supervisor.Config {
-	return supervisor.Config{Service: store, AppName: "refrain", UserID: "refrain", Owner: owner,
+	return supervisor.Config{Service: store, AppName: "refrain", UserID: "refrain", Leases: supervisor.Leases{Owner: owner},
 		Build: program.Rebuild(program.Env{})}
 }
 

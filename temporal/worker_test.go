@@ -85,7 +85,7 @@ func newOffice(t testing.TB, change ...func(*temporal.Config)) *office {
 }
 
 func (o *office) config(owner string) supervisor.Config {
-	return supervisor.Config{Service: o.store, AppName: "app", UserID: "ana", Owner: owner, Build: o.build}
+	return supervisor.Config{Service: o.store, AppName: "app", UserID: "ana", Leases: supervisor.Leases{Owner: owner}, Build: o.build}
 }
 
 // build makes a loop of three iterations, whose steps wait to be let through.

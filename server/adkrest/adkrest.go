@@ -84,7 +84,8 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	srv, err := server.New(server.Config{
 		Config: operations.Config{
 			Service: cfg.SessionService, ArtifactService: cfg.ArtifactService, MemoryService: cfg.MemoryService, PluginConfig: cfg.PluginConfig,
-			AppName: "refrain", UserID: "user", Dir: ".", OwnOnly: true, Code: code, StateLimit: -1, MaxSessions: -1,
+			AppName: "refrain", UserID: "user", Dir: ".", OwnOnly: true, Code: code,
+			Capacity: operations.Capacity{StateLimit: -1, MaxSessions: -1},
 		},
 		Token: cfg.Token, Hosts: cfg.Hosts, AnyAddress: true,
 	})

@@ -81,7 +81,8 @@ func (w *world) process(change ...func(*server.Config)) {
 	w.Helper()
 	w.counts = metrics.New(metrics.Config{Version: "1.2.3", MaxValues: 5, Every: time.Nanosecond})
 	cfg := server.Config{Metrics: w.counts.Handler(), Config: operations.Config{
-		Service: w.store, AppName: "app", UserID: "ana", Dir: w.dir, Owner: "the test", Dead: func(string) bool { return true },
+		Service: w.store, AppName: "app", UserID: "ana", Dir: w.dir,
+		Leases:  supervisor.Leases{Owner: "the test", Dead: func(string) bool { return true }},
 		Observe: w.counts.Observe,
 		Getenv:  func(string) string { return "" }, Log: slog.New(slog.DiscardHandler),
 	}}

@@ -328,8 +328,8 @@ func (f *servedFlags) config(e *term.Env, s *runstore.Stock) (server.Config, err
 	cfg := server.Config{Config: operations.Config{
 		Service: s.Service, StoreName: storeName, Copies: trust.Copies(e.Getenv), AppName: runstore.AppName, UserID: runstore.UserName,
 		ArtifactService: s.Files, MemoryService: s.Memory, Beside: beside, PluginConfig: e.Keeps.Plugins,
-		LeaseTTL: runstore.LeaseTTL, Getenv: e.Getenv, Code: e.Code,
-		MaxClientRuns: orNone(f.maxClientRuns), MaxQueued: orNone(f.maxQueued),
+		Leases: supervisor.Leases{LeaseTTL: runstore.LeaseTTL}, Getenv: e.Getenv, Code: e.Code,
+		Capacity: operations.Capacity{MaxClientRuns: orNone(f.maxClientRuns), MaxQueued: orNone(f.maxQueued)},
 	}}
 	if cfg.StateLimit, err = limitOf(&operations.BoundOfState, f.stateLimit); err != nil {
 		return server.Config{}, err

@@ -273,7 +273,7 @@ func (s *Stock) Supervising(e *term.Env) supervisor.Config {
 	cfg := supervisor.Config{
 		Service: s.Service, AppName: AppName, UserID: UserName, Build: program.Rebuild(deffile.EnvOf(e, s.Name(e))),
 		ArtifactService: s.Files, MemoryService: s.Memory, PluginConfig: e.Keeps.Plugins,
-		Owner: lease.Process(), LeaseTTL: LeaseTTL,
+		Leases: supervisor.Leases{Owner: lease.Process(), LeaseTTL: LeaseTTL},
 	}
 	e.Telemetry.Observe(&cfg)
 	return cfg

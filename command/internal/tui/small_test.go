@@ -107,7 +107,7 @@ func stopped(t *testing.T, pause bool, root func() agent.Agent) (log []*session.
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		sup, err := supervisor.New(supervisor.Config{
-			Service: session.InMemoryService(), AppName: "a", UserID: "u", Owner: "ana",
+			Service: session.InMemoryService(), AppName: "a", UserID: "u", Leases: supervisor.Leases{Owner: "ana"},
 			Build: func(context.Context, mark.RunStarted) (*supervisor.Program, error) {
 				return &supervisor.Program{Agent: root()}, nil
 			},

@@ -52,7 +52,7 @@ func newStood(t *testing.T) (*stood, *supervisor.Run) {
 	s := &stood{t: t, fold: progress.Fold{Owned: true}}
 	var err error
 	s.sup, err = supervisor.New(supervisor.Config{
-		Service: session.InMemoryService(), AppName: "a", UserID: "u", Build: build, Owner: "ana",
+		Service: session.InMemoryService(), AppName: "a", UserID: "u", Build: build, Leases: supervisor.Leases{Owner: "ana"},
 		OnEvent: func(_ string, ev *session.Event) {
 			s.log = append(s.log, ev)
 			s.live.Add(ev)
@@ -199,7 +199,7 @@ func TestAStepThatAPauseKeptFromBeginningCountsOnce(t *testing.T) {
 		s := &stood{t: t}
 		var err error
 		s.sup, err = supervisor.New(supervisor.Config{
-			Service: session.InMemoryService(), AppName: "a", UserID: "u", Owner: "ana",
+			Service: session.InMemoryService(), AppName: "a", UserID: "u", Leases: supervisor.Leases{Owner: "ana"},
 			Build: func(context.Context, mark.RunStarted) (*supervisor.Program, error) {
 				return &supervisor.Program{Agent: root}, nil
 			},

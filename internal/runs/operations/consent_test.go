@@ -34,7 +34,7 @@ func TestAnAgentContinuesOnlyWhatWasThere(t *testing.T) {
 		"  - {name: go, command: [sh, step.sh]}\n")
 	write("step.sh", "echo first")
 	r, err := New(Config{Service: session.InMemoryService(), AppName: "app", UserID: "ana", Dir: dir, Log: slog.New(slog.DiscardHandler),
-		Accepts: func(string) bool { return false }})
+		Trust: Trust{Accepts: func(string) bool { return false }}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,6 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/artifact"
@@ -74,17 +73,23 @@ type Config struct {
 	Beside retention.Beside
 	// PluginConfig is that of supervisor.Config.
 	PluginConfig runner.PluginConfig
-	// Owner, Dead, LeaseTTL and MaxRuns are those of supervisor.Config.
-	Owner    string
-	Dead     func(owner string) bool
-	LeaseTTL time.Duration
-	MaxRuns  int
+	// Leases are those of supervisor.Config.
+	supervisor.Leases
 	// Getenv reads an environment variable, for models; nil means os.Getenv.
 	Getenv func(string) string
 	// Code is the Go code that definitions can name, and the definitions that the program has besides those in Dir. Those of
 	// clients name Go code only with AllowCommands.
 	Code program.Code
+	Trust
+	Capacity
+	// Observe, if it is set, changes the config of the supervisor, such as to observe its runs.
+	Observe func(*supervisor.Config)
+	// Log gets the reports of runs; nil means slog.Default().
+	Log *slog.Logger
+}
 
+// Trust says what definitions may do, by where they come from.
+type Trust struct {
 	// Accepts reports whether a person has accepted a definition of Dir with this hash, see program.Program.Hash. An agent, see
 	// [Caller], cannot run one that starts programs and is new or has changed since New, unless it is accepted. Nil means that
 	// all definitions of Dir are.
@@ -100,19 +105,21 @@ type Config struct {
 	// AllowPrivate lets agents, callbacks and tool servers reach loopback, link-local and private
 	// addresses, and lets them use the proxy of the environment.
 	AllowPrivate bool
+}
+
+// Capacity is how much the runs may be and keep. For all but MaxRuns and LogLimitName, 0 means the default of [Bounds], and a
+// negative number no limit.
+type Capacity struct {
 	// StateLimit is the largest state of a run in bytes, whatever its definition says. LogLimit is the largest log of a
-	// run of a client's definition, as supervisor.Program.RunConfig counts it. Of these runs at most MaxClientRuns are
-	// driven at once, and at most MaxQueued wait for their turn. MaxSessions is the largest number of sessions of ADK's
-	// clients in which nothing has run. 0 means the default of [Bounds], and a negative number no limit.
+	// run of a client's definition, as supervisor.Program.RunConfig counts it.
 	StateLimit, LogLimit int64
 	// LogLimitName is what errors call LogLimit, such as a flag that sets it; the default is "its limit".
-	LogLimitName                          string
+	LogLimitName string
+	// MaxRuns is that of supervisor.Config.
+	MaxRuns int
+	// Of the runs of clients' definitions at most MaxClientRuns are driven at once, and at most MaxQueued wait for their
+	// turn. MaxSessions is the largest number of sessions of ADK's clients in which nothing has run.
 	MaxClientRuns, MaxQueued, MaxSessions int
-
-	// Observe, if it is set, changes the config of the supervisor, such as to observe its runs.
-	Observe func(*supervisor.Config)
-	// Log gets the reports of runs; nil means slog.Default().
-	Log *slog.Logger
 }
 
 // Runs are the runs of one owner in a store, with the definitions of a folder. They are safe for
@@ -175,7 +182,7 @@ func New(cfg Config) (*Runs, error) {
 	drives := supervisor.Config{
 		Service: cfg.Service, AppName: cfg.AppName, UserID: cfg.UserID, Build: program.Rebuild(r.env()),
 		ArtifactService: cfg.ArtifactService, MemoryService: cfg.MemoryService, PluginConfig: cfg.PluginConfig,
-		Owner: cfg.Owner, Dead: cfg.Dead, LeaseTTL: cfg.LeaseTTL, MaxRuns: cfg.MaxRuns,
+		Leases: cfg.Leases, MaxRuns: cfg.MaxRuns,
 		MaxGuests: cfg.MaxClientRuns, MaxQueued: cfg.MaxQueued,
 		Guest: func(started mark.RunStarted) bool {
 			p, err := program.Decode(started)

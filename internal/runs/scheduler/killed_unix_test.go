@@ -34,6 +34,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/postgres"
 	"github.com/refrain-dev/refrain/session/sqlite"
+	"github.com/refrain-dev/refrain/supervisor"
 )
 
 var (
@@ -70,7 +71,8 @@ func openStore(ctx context.Context, spec string) (interface {
 
 // newRuns returns what a server of refrain serve has.
 func newRuns(store session.Service, dir string) (*operations.Runs, error) {
-	return operations.New(operations.Config{Service: store, AppName: "app", UserID: "ana", Dir: dir, AllowPrivate: true, LeaseTTL: time.Second,
+	return operations.New(operations.Config{Service: store, AppName: "app", UserID: "ana", Dir: dir,
+		Trust: operations.Trust{AllowPrivate: true}, Leases: supervisor.Leases{LeaseTTL: time.Second},
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 }
 

@@ -165,8 +165,8 @@ func (o *office) driver(events int64) *supervisor.Supervisor {
 	m := mortal{o.store, o.store.(lease.Leaser), o.store.(store.Watcher), new(atomic.Int64)}
 	m.left.Store(events)
 	sup, err := supervisor.New(supervisor.Config{Service: m, AppName: "a", UserID: "u",
-		Owner: fmt.Sprint("driver ", o.n), Dead: func(string) bool { return true },
-		Build: program.Rebuild(program.Env{Elsewhere: o.farm, Getenv: func(string) string { return "" }})})
+		Leases: supervisor.Leases{Owner: fmt.Sprint("driver ", o.n), Dead: func(string) bool { return true }},
+		Build:  program.Rebuild(program.Env{Elsewhere: o.farm, Getenv: func(string) string { return "" }})})
 	if err != nil {
 		o.Fatal(err)
 	}
