@@ -85,6 +85,8 @@ func TestEvalsOfADKWeb(t *testing.T) {
 	s.refused(400, "bad_request", "POST", old+"/eval_sets/first/run_eval", map[string]any{"evalIds": []string{"none"}, "evalMetrics": metrics})
 	s.refused(400, "bad_request", "POST", old+"/eval_sets/first/run_eval", map[string]any{"evalMetrics": []any{map[string]any{
 		"metricName": "final_response_match_v2", "criterion": map[string]any{"judge_model_options": map[string]any{"judge_model": "scripted//etc/passwd"}}}}})
+	s.refused(400, "bad_request", "POST", old+"/eval_sets/first/run_eval", map[string]any{"evalMetrics": []any{map[string]any{
+		"metricName": "final_response_match_v2", "criterion": map[string]any{"judge_model_options": map[string]any{"judge_model": "openai/dearest"}}}}})
 	var session struct{ Events []map[string]any }
 	if s.ok("GET", sessions+"/"+now[0].Session, nil, &session); len(session.Events) < 2 {
 		t.Errorf("the session of a case-run has the events %v", session.Events)
@@ -163,5 +165,15 @@ func TestEvalSetsInOtherFormsOfADK(t *testing.T) {
 	if err := os.Symlink("/etc/passwd", filepath.Join(s.dir, "greeter", "out.evalset.json")); err != nil {
 		t.Fatal(err)
 	}
-	s.refused(422, "old_eval_set", "GET", at+"out/evals", nil)
+	s.refused(400, "bad_request", "GET", at+"out/evals", nil)
+	s.refused(400, "bad_request", "DELETE", at+"out/evals/a", nil)
+	if err := os.Rename(filepath.Join(s.dir, "greeter"), filepath.Join(s.dir, "kept")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(t.TempDir(), filepath.Join(s.dir, "greeter")); err != nil {
+		t.Fatal(err)
+	}
+	s.refused(400, "bad_request", "GET", "/api/apps/greeter/eval_sets", nil)
+	s.refused(400, "bad_request", "GET", at+"set/evals", nil)
+	s.refused(400, "bad_request", "POST", at+"set", map[string]any{})
 }

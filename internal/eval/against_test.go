@@ -152,4 +152,9 @@ func TestRetry(t *testing.T) {
 	if got := rec.Report().Retry; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
+	rec.Versions[0].Texts = []eval.Text{{Field: "t.text"}}
+	want = strings.Replace(want, " --against", " --change t.text --against", 1)
+	if got := rec.Report().Retry; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
 }

@@ -50,6 +50,10 @@ func Score(ctx context.Context, cfg Config, old *Record, set *cases.Set, file st
 	set.Cases = slices.DeleteFunc(slices.Clone(set.Cases), func(c check.Case) bool {
 		return !slices.ContainsFunc(old.Scored, func(s Scored) bool { return s.Case == c.ID })
 	})
+	set.Repeat = old.Set.Repeat // that of the runs: the report says how many cases it takes with as many
+	for i := range set.Cases {
+		set.Cases[i].Repeat = repeatIn(&old.Set, set.Cases[i].ID)
+	}
 	e.Set = *set
 	if err := e.beforeScore(old, byID, before); err != nil {
 		return nil, err
@@ -121,6 +125,15 @@ func (e *Eval) beforeScore(old *Record, byID map[string]*check.Case, before func
 		return err
 	}
 	return before(w, judges)
+}
+
+// repeatIn returns how often a set runs a case if that is not what the set says of all cases; else 0.
+func repeatIn(set *cases.Set, id string) int {
+	i := slices.IndexFunc(set.Cases, func(c check.Case) bool { return c.ID == id })
+	if i < 0 {
+		return 0
+	}
+	return set.Cases[i].Repeat
 }
 
 // inputOf returns what a case gives its runs, as a text to compare.

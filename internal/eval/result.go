@@ -59,6 +59,9 @@ func (r *Record) retry() string {
 	add := func(flag, value string) { text += " --" + flag + " " + shellword.Of(value) }
 	add("cases", r.File)
 	add("failed", r.ID)
+	for _, t := range r.Versions[0].Texts {
+		add("change", t.Field)
+	}
 	if len(r.Versions) > 1 {
 		add("against", cmp.Or(r.Versions[1].Eval, r.Versions[1].Name))
 	}

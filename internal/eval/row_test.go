@@ -34,9 +34,14 @@ func TestListReadsNoRecords(t *testing.T) {
 	v := version(t, eval.SideA, "name: app1\ntext: a {{user_input}}\n")
 	set := cases.Set{Name: "set", Repeat: 1, Parallel: 1, Cases: []check.Case{oneTurn("good", "cat", "a cat"), oneTurn("bad", "dog", "a cat")}}
 	first := b.run(t, &eval.Plan{Set: set, Versions: []eval.Version{v}})
-	scored, err := eval.Score(t.Context(), b.Config, first.Record, &set, "cases.yaml", nil)
+	often := set
+	often.Repeat = 9 // the report speaks of the runs that there are
+	scored, err := eval.Score(t.Context(), b.Config, first.Record, &often, "cases.yaml", nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if n := scored.Report().Repeat; n != 1 {
+		t.Errorf("the report of runs that ran once says %d", n)
 	}
 	cfg := b.Config
 	cfg.Service = unreadable{b.Service, b.Service.(lease.Leaser), t}

@@ -3,7 +3,6 @@
 package evals
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/internal/eval"
 	"github.com/refrain-dev/refrain/internal/eval/cases"
+	"github.com/refrain-dev/refrain/internal/eval/check"
 )
 
 // tuning are the flags with which a loop improves a definition.
@@ -75,7 +75,7 @@ func (f *tuning) choose(cmd *cobra.Command, e *term.Env, set *cases.Set) error {
 		return nil
 	}
 	var object map[string]string
-	if err := json.Unmarshal(bytes.TrimSpace(input), &object); err != nil {
+	if err := json.Unmarshal([]byte(check.Unfence(string(input))), &object); err != nil {
 		return &eval.Refusal{Err: fmt.Errorf("several texts must be a JSON object with a text for each field: %w", err)}
 	}
 	for _, field := range f.fields { // and no others

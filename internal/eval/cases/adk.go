@@ -317,9 +317,9 @@ var rubricTypes = map[string]string{
 	multiTurn:                                "TRAJECTORY_QUALITY",
 }
 
-// The defaults of ADK's judges.
+// The defaults of ADK's judges: the model, and how often it votes.
 const (
-	adkJudge   = "gemini/gemini-2.5-flash"
+	ADKJudge   = "gemini/gemini-2.5-flash"
 	adkSamples = 5
 )
 
@@ -394,7 +394,7 @@ func (r *reader) threshold(name string, n *source.Node, least float64) float64 {
 
 // judgedCriterion reads a criterion that asks a judge, with its rubrics, if it has any.
 func (r *reader) judgedCriterion(name string, n *source.Node, least float64) check.Spec {
-	s := check.Spec{Kind: check.Rubric, Name: name, Min: r.threshold(name, n, least), Model: adkJudge, Samples: adkSamples, EachTurn: name != multiTurn, Whole: name == multiTurn}
+	s := check.Spec{Kind: check.Rubric, Name: name, Min: r.threshold(name, n, least), Model: ADKJudge, Samples: adkSamples, EachTurn: name != multiTurn, Whole: name == multiTurn}
 	options := of(n, "judge_model_options")
 	if m := of(options, "judge_model"); m != nil {
 		if s.Model = r.text(m, "judge_model"); !strings.Contains(s.Model, "/") {

@@ -255,7 +255,7 @@ func (s Spec) schema() (func(context.Context, *Subject) finding, *Error) {
 			return *f
 		}
 		if text, ok := v.(string); ok && s.Of == "" {
-			if err := json.Unmarshal([]byte(unfence(text)), &v); err != nil {
+			if err := json.Unmarshal([]byte(Unfence(text)), &v); err != nil {
 				return finding{reason: fmt.Sprintf("%s is not JSON: %v", quote(text), err)}
 			}
 		}
@@ -268,8 +268,8 @@ func (s Spec) schema() (func(context.Context, *Subject) finding, *Error) {
 	}, nil
 }
 
-// unfence returns a text without space around it, and without the code fence around all of it.
-func unfence(text string) string {
+// Unfence returns a text without space around it, and without the code fence around all of it.
+func Unfence(text string) string {
 	text = strings.TrimSpace(text)
 	if body, ok := strings.CutPrefix(text, "```"); ok {
 		if body, ok = strings.CutSuffix(body, "```"); ok {

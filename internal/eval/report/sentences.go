@@ -42,7 +42,11 @@ func (s *Summary) sentences() (all []string) {
 			add("If a definition causes the errors, mend it. If chance does, run the same command again for a verdict.")
 		}
 		if s.Retry != "" {
-			add("To run only the cases with errors or failures again: %s", s.Retry)
+			again := "To run only the cases with errors or failures again"
+			if len(s.New.Texts) > 0 {
+				again += ", with the same stdin"
+			}
+			add("%s: %s", again, s.Retry)
 		}
 	}
 	if same == len(s.versions()) {
@@ -196,6 +200,9 @@ func are(cases int) string {
 	return brief.Count(cases, "case") + " are"
 }
 
+// mostNeeded is the number of cases from which on nobody would write them.
+const mostNeeded = 1e5
+
 // sight says which difference could have been seen, and what it takes to see a smaller one, or to decide.
 func (s *Summary) sight() (all []string) {
 	c := s.Decided
@@ -210,20 +217,24 @@ func (s *Summary) sight() (all []string) {
 	}
 	if s.Verdict == Undecided && c.Differing < stats.Least && c.Cases > 0 {
 		add("A verdict needs %s that differ; %d of %s differ here.", brief.Count(stats.Least, unit), c.Differing, brief.Whole(c.Units))
-	} else if needed := c.Needed(c.Difference); s.Verdict == Undecided && 0 < needed && needed < 1e5 {
+	} else if needed := c.Needed(c.Difference); s.Verdict == Undecided && 0 < needed && needed < mostNeeded {
 		add("If the true difference is %s, as measured here, a verdict takes about %s.", s.difference(c.Difference), s.amount(needed))
 	}
-	if !isFinite(seen) || seen <= 0 || c.Units < stats.Least {
+	if math.IsNaN(seen) || seen <= 0 || c.Units < stats.Least {
 		return all
 	}
 	smaller := ""
 	for _, small := range []float64{0.5, 0.2, 0.1, 0.05, 0.02, 0.01} {
-		if needed := c.Needed(small); small <= seen/2 && needed > 0 {
+		if needed := c.Needed(small); small <= seen/2 && 0 < needed && needed < mostNeeded {
 			smaller = fmt.Sprintf("; one of %s takes %s", s.size(small), s.amount(needed))
 			break
 		}
 	}
-	add("A true difference of %s would be seen in 4 of 5 evaluations like this one%s.", s.size(seen), smaller)
+	if math.IsInf(seen, 1) {
+		add("No true difference, however large, would be seen in 4 of 5 evaluations like this one%s.", smaller)
+	} else {
+		add("A true difference of %s would be seen in 4 of 5 evaluations like this one%s.", s.size(seen), smaller)
+	}
 	if margin := max(-c.Low, c.High); s.Verdict == Undecided && !quantity(s.metric()) && s.Margin < margin && margin <= 0.15 {
 		margin = math.Ceil(margin*100) / 100
 		add("With --margin %s, the versions would count as the same.", brief.Number(margin, 64))

@@ -4,6 +4,7 @@ package report_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -149,5 +150,21 @@ func TestLossesAreSorted(t *testing.T) {
 	r := report.Report{New: side("a", "ppf", "fff", "ppp", "fpp", "fff"), Old: new(side("b", "ppp", "ppp", "fff", "fpp", "pff"))}
 	if diff := cmp.Diff([]string{"case-2", "case-1", "case-5"}, r.Summary().Losses); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A report never names a difference that values from 0 to 1 cannot have.
+func TestSightIsPossible(t *testing.T) {
+	now, old := of("new.yaml", times(4, "ppp"), times(4, "pff")), of("old.yaml", times(4, "ppf"), times(4, "ppp"))
+	for i, weight := range []float64{100, 1, 1, 1, 100, 1, 1, 1} {
+		now.Cases[i].Weight, old.Cases[i].Weight = weight, weight
+	}
+	sum := (&report.Report{New: now, Old: &old, Repeat: 3}).Summary()
+	if d := sum.Decided.Detectable(); !math.IsInf(d, 1) {
+		t.Errorf("a difference of %v can be seen", d)
+	}
+	var text strings.Builder
+	if err := sum.WriteText(&text, 0); err != nil || !strings.Contains(text.String(), "No true difference, however large, would be seen in 4 of 5 evaluations like this one; one of 0.5 takes ") {
+		t.Errorf("the report is %s (%v)", &text, err)
 	}
 }

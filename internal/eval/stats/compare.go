@@ -181,8 +181,8 @@ func (c *Comparison) reach(freedom float64) float64 {
 	return tQuantile(c.alpha, freedom) + tQuantile(2*(1-power), freedom)
 }
 
-// Detectable returns the smallest true difference that is seen in 80% of such comparisons; 0 if the cases do not say. Of
-// [CompareRatio] it is a ratio minus 1.
+// Detectable returns the smallest true difference that is seen in 80% of such comparisons; 0 if the cases do not say, and infinite if that
+// is more than values from 0 to 1 can differ by. Of [CompareRatio] it is a ratio minus 1.
 func (c *Comparison) Detectable() float64 {
 	if c.sample.freedom == 0 {
 		return 0
@@ -190,6 +190,9 @@ func (c *Comparison) Detectable() float64 {
 	d := c.reach(c.sample.freedom) * c.err()
 	if c.ratio {
 		return math.Expm1(d)
+	}
+	if !c.options.Unbounded && d > 1 {
+		return math.Inf(1)
 	}
 	return d
 }

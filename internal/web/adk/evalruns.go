@@ -10,12 +10,13 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 
+	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/eval"
 	"github.com/refrain-dev/refrain/internal/eval/adkresult"
 	"github.com/refrain-dev/refrain/internal/eval/cases"
 	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
+	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/internal/values/caserun"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -116,14 +117,14 @@ func (a *API) planOf(r *http.Request, app string, ids []string, metrics []metric
 			return nil, problem.Bad("%v", err)
 		}
 	}
-	if len(metrics) > 0 {
-		if err := checkJudges(set); err != nil {
-			return nil, err
-		}
-	}
 	prog, def, err := a.Runs.Program(r.Context(), app)
 	if err != nil {
 		return nil, err
+	}
+	if len(metrics) > 0 {
+		if err := a.checkJudges(set, file, prog, def); err != nil {
+			return nil, err
+		}
 	}
 	v, err := eval.NewVersion(prog.Path, prog, def)
 	if err != nil {
@@ -132,20 +133,44 @@ func (a *API) planOf(r *http.Request, app string, ids []string, metrics []metric
 	return &eval.Plan{Versions: []eval.Version{v}, File: filepath.Join(a.Runs.Dir, filepath.FromSlash(file)), Hash: set.Hash(), Set: *set}, nil
 }
 
-// checkJudges refuses a script as the judge that a client has named, because an error about the script would show a file of the server.
-func checkJudges(set *cases.Set) error {
-	g, err := set.Grader()
+// checkJudges refuses a judge that a client has named, unless an author has: in the definition, or in the criteria beside the set. Other models
+// cost what nobody has agreed to, and an error about a script would show a file of the server.
+func (a *API) checkJudges(set *cases.Set, file string, prog *program.Program, def *definition.Definition) error {
+	allowed := []string{cases.ADKJudge, prog.Model, prog.DefaultModel}
+	for _, one := range def.Worst(definition.Assumed{Model: prog.DefaultModel, EveryModel: prog.Model}).Agents {
+		allowed = append(allowed, one.Model)
+	}
+	if authored, err := cases.ReadWith(a.Runs.Folder.FS(), file, "", nil); err == nil {
+		models, err := judgesOf(authored)
+		if err != nil {
+			return err
+		}
+		allowed = append(allowed, models...)
+	}
+	models, err := judgesOf(set)
 	if err != nil {
 		return err
 	}
-	for i := range set.Cases {
-		for _, q := range g.Asks(&set.Cases[i], false) {
-			if strings.HasPrefix(q.Model, "scripted/") {
-				return problem.Bad("the judge %q is a script: name a model", q.Model)
-			}
+	for _, m := range models {
+		if !slices.Contains(allowed, m) {
+			return problem.Bad("the judge %q is a model that neither the definition nor %s names; an author can add it there", m, cases.ADKCriteria)
 		}
 	}
 	return nil
+}
+
+// judgesOf returns the models that judge the cases of a set.
+func judgesOf(set *cases.Set) (models []string, err error) {
+	g, err := set.Grader()
+	if err != nil {
+		return nil, err
+	}
+	for i := range set.Cases {
+		for _, q := range g.Asks(&set.Cases[i], false) {
+			models = append(models, q.Model)
+		}
+	}
+	return models, nil
 }
 
 // mostResults is how many of the newest evals are results.

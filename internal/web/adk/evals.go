@@ -106,6 +106,9 @@ func (a *API) readSet(app, set string) (file string, doc map[string]any, list []
 		d.UseNumber() // they are written again as they are
 		err = d.Decode(&doc)
 	}
+	if outside, ok := errors.AsType[*fs.PathError](err); ok {
+		return file, nil, nil, outside
+	}
 	list, ok := doc["evalCases"].([]any)
 	if err != nil || !ok {
 		return file, nil, nil, problem.New(http.StatusUnprocessableEntity, "old_eval_set", "The eval set cannot be shown",

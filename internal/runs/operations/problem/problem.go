@@ -11,6 +11,7 @@ package problem
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"strings"
 
@@ -92,6 +93,9 @@ func Of(err error) *Problem {
 	}
 	if errors.Is(err, runlog.ErrNoEvents) {
 		return New(http.StatusNotFound, "run_not_begun", "The run has not begun", "%v", err)
+	}
+	if at, ok := errors.AsType[*fs.PathError](err); ok && strings.HasSuffix(at.Error(), "path escapes from parent") { // package os has no name for it
+		return Bad("%s is a link that leads out of its folder", at.Path)
 	}
 	if k, ok := supervisor.KindOf(err); ok {
 		return New(k.Status, k.Problem, k.Title, "%v", err)
