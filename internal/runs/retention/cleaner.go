@@ -54,8 +54,15 @@ const atOnce = 500
 // another process removes at this moment is no error.
 func (c *Cleaner) Clean(ctx context.Context) error {
 	rules, err := c.Rules()
-	if err != nil || rules.shortest() == 0 {
+	if err != nil {
 		return err
+	}
+	return c.cleanBy(ctx, rules)
+}
+
+func (c *Cleaner) cleanBy(ctx context.Context, rules Rules) error {
+	if rules.shortest() == 0 {
+		return nil
 	}
 	list, err := c.expired(ctx, rules)
 	if err != nil {
@@ -120,14 +127,19 @@ const (
 	seldom = 10 * time.Minute
 )
 
-// Run cleans again and again, until ctx ends. report gets what went wrong.
+// Run cleans again and again, until ctx ends. report gets what went wrong; the error of Rules only when it is another one than at the
+// last pass.
 func (c *Cleaner) Run(ctx context.Context, report func(error)) {
+	known := ""
 	for ctx.Err() == nil {
 		rules, err := c.Rules()
-		if err == nil {
-			err = c.Clean(ctx)
+		repeated := err != nil && err.Error() == known
+		if known = ""; err != nil {
+			known = err.Error()
+		} else {
+			err = c.cleanBy(ctx, rules)
 		}
-		if err != nil && ctx.Err() == nil {
+		if err != nil && !repeated && ctx.Err() == nil {
 			report(err)
 		}
 		wait := seldom

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -232,4 +233,27 @@ func TestForkWhileItsBaseIsRemoved(t *testing.T) {
 	if forked == 0 || removed == 0 {
 		t.Errorf("%d were forked and %d removed: the moments do not meet", forked, removed)
 	}
+}
+
+// Rules that cannot be read for a long time are reported once, and again after a pass with rules.
+func TestUnreadableRulesAreReportedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		passes, gone := 0, errors.New("the file has vanished")
+		c := cleaner(session.InMemoryService(), retention.Rules{}, 0)
+		c.Rules = func() (retention.Rules, error) {
+			if passes++; passes == 10 {
+				stop()
+			}
+			if passes == 5 {
+				return retention.Rules{}, nil
+			}
+			return retention.Rules{}, gone
+		}
+		var reports []int
+		c.Run(ctx, func(error) { reports = append(reports, passes) })
+		if diff := cmp.Diff([]int{1, 6}, reports); diff != "" {
+			t.Errorf("the passes with a report (-want +got): %s", diff)
+		}
+	})
 }
