@@ -20,11 +20,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/refrain-dev/refrain/agent/taskagent"
+	"github.com/refrain-dev/refrain/command/internal/clusters"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/command/internal/trust"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/process/child"
+	"github.com/refrain-dev/refrain/internal/runs/cluster"
 	"github.com/refrain-dev/refrain/internal/runs/operations"
 	"github.com/refrain-dev/refrain/internal/web/page"
 	"github.com/refrain-dev/refrain/server"
@@ -37,6 +39,7 @@ import (
 type serveFlags struct {
 	servedFlags
 	peopleFlags
+	clusters.Flags
 	addr, token string
 	basePath    string
 	keep        runstore.KeepFlags
@@ -89,6 +92,11 @@ link-local or private addresses unless you give --allow-private.
 With --keep the server removes runs that ended long ago, with their files; see first what would go
 with refrain rm --keep. doc/server.md says which runs stay.
 
+With --temporal the workers of a Temporal cluster drive the runs that start here, also those
+of schedules; see refrain worker. They drive them as those of refrain run --temporal: only the
+server's own runs have its limits. The server itself drives the runs of definitions that
+clients send, and of definitions with a workspace or notify.
+
 At the first Ctrl-C the server waits for running steps to end, and pauses their runs. The
 runs go on when the server is started again. The second Ctrl-C cuts the steps off.`,
 		Example: `  refrain serve
@@ -99,11 +107,17 @@ runs go on when the server is started again. The second Ctrl-C cuts the steps of
 			if err := f.check(); err != nil {
 				return err
 			}
+			if err := f.Here(cmd.Context(), e, cmd.Flags()); err != nil {
+				return err
+			}
 			return serve(cmd.Context(), e, f)
 		},
 	}
 	fl := cmd.Flags()
-	f.add(fl, "clients send", "the server stops")
+	f.servedFlags.add(fl, "clients send", "the server stops")
+	f.Add(fl, "`host:port` of the Temporal server whose workers drive the runs; the variables TEMPORAL_* set the rest")
+	f.AddQueue(fl)
+	f.AddHeartbeat(fl)
 	fl.StringVar(&f.addr, "addr", defaultAddr, "`host:port` to listen on; port 0 is any free one")
 	fl.StringVar(&f.token, "token", "", "`secret` that clients have to send (env REFRAIN_TOKEN, or a file that REFRAIN_TOKEN_FILE names)")
 	fl.StringVar(&f.tokens, "tokens", "", "`file` of people with roles and tokens, as refrain token makes it")
@@ -143,6 +157,16 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 			return err
 		}
 	}
+	var workers cluster.Client
+	if f.On {
+		if err := clusters.SharedStore(e, f.store); err != nil {
+			return err
+		}
+		if workers, err = f.Dial(ctx, e); err != nil {
+			return err
+		}
+		defer workers.Close()
+	}
 	s, err := runstore.MakeStock(ctx, e, f.store, "")
 	if err != nil {
 		return err
@@ -151,6 +175,9 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 	cfg, err := f.config(e, s)
 	if err != nil {
 		return err
+	}
+	if f.On {
+		cfg.Cluster, cfg.Driver = workers, f.Driver()
 	}
 	cfg.Token, cfg.Hosts, cfg.AnyAddress = f.token, names(host, any, f.hosts), any
 	if err := f.set(&cfg); err != nil {
@@ -221,6 +248,9 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 	here += cfg.BasePath
 	notifier.Later()
 	fmt.Fprintf(e.Stderr, "refrain serves %s\n", here)
+	if f.On {
+		fmt.Fprintf(e.Stderr, "Workers of Temporal at %s, task queue %s, drive the runs.\n", workers.Where(), f.Queue)
+	}
 	if e.Began != nil {
 		e.Began(here)
 	}
@@ -272,6 +302,16 @@ func (f *serveFlags) check() error {
 	}
 	if f.maxSessions < 0 {
 		return fmt.Errorf("--max-sessions %d: give a number of sessions, or 0 for no limit", f.maxSessions)
+	}
+	switch {
+	case f.Address == "":
+	case f.sandbox != "none":
+		return errors.New("--sandbox and --temporal: workers drive the runs, and not this process; write the sandbox into the definitions")
+	case len(f.notify) > 0:
+		return errors.New("--notify and --temporal: workers drive the runs, and they notify nobody; write notify into the definitions that need it")
+	}
+	if err := f.CheckHeartbeat(); err != nil {
+		return err
 	}
 	return f.servedFlags.check()
 }

@@ -36,6 +36,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/history/runlog"
 	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/runs/cluster"
 	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
 	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/internal/runs/retention"
@@ -82,6 +83,7 @@ type Config struct {
 	Code program.Code
 	Trust
 	Capacity
+	Workers
 	// Observe, if it is set, changes the config of the supervisor, such as to observe its runs.
 	Observe func(*supervisor.Config)
 	// Log gets the reports of runs; nil means slog.Default().
@@ -120,6 +122,14 @@ type Capacity struct {
 	// Of the runs of clients' definitions at most MaxClientRuns are driven at once, and at most MaxQueued wait for their
 	// turn. MaxSessions is the largest number of sessions of ADK's clients in which nothing has run.
 	MaxClientRuns, MaxQueued, MaxSessions int
+}
+
+// Workers drive the runs that start here, but for those of a client's text and those whose definition has a workspace or
+// notifications. The limits and observers of Config do not hold for runs of workers.
+type Workers struct {
+	// Cluster has the workers; nil if there are none. Driver names them; see supervisor.Config.Driver.
+	Cluster cluster.Client
+	Driver  string
 }
 
 // Runs are the runs of one owner in a store, with the definitions of a folder. They are safe for
@@ -306,7 +316,13 @@ func (r *Runs) Tell(ctx context.Context, id, text string) (driven bool, err erro
 
 // Cancel ends a run now.
 func (r *Runs) Cancel(ctx context.Context, id, reason string) error {
-	return r.change(ctx, "cancel", id, func() error { return problem.NoRun(id, r.Supervisor.Cancel(ctx, id, reason)) })
+	return r.change(ctx, "cancel", id, func() error {
+		err := problem.NoRun(id, r.Supervisor.Cancel(ctx, id, reason))
+		if err == nil {
+			r.wakeWorkers(ctx, id) // the workflow of a run that waits ends, too
+		}
+		return err
+	})
 }
 
 // Remove removes a run that no process drives, with all that is its own; see [retention.Remover.Remove].

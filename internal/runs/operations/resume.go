@@ -52,15 +52,17 @@ func (r *Runs) resume(ctx context.Context, id string, req *ResumeRequest, refusa
 		return err
 	}
 	view := session.ViewOf(one)
-	if run := session.RunOf(view); run != nil && run.Driver != "" {
-		if *req != (ResumeRequest{}) {
+	run := session.RunOf(view)
+	unchanged := *req == (ResumeRequest{})
+	if run != nil && run.Driver != "" && !(r.mine(run) && (!unchanged || run.Status.Over())) {
+		if !unchanged {
 			return problem.New(http.StatusConflict, "other_driver", "The run is not driven here", "it belongs to %s, which "+
 				"continues it as it is; resume it without a change", run.Driver)
 		}
 		if err := r.Accepted(ctx, id); err != nil {
 			return err
 		}
-		return r.Supervisor.HandTo(ctx, id, run.Driver)
+		return r.hand(ctx, id, run.Driver)
 	}
 	view.Log().CacheOutline()
 	p, err := program.Of(view)
@@ -84,6 +86,15 @@ func (r *Runs) resume(ctx context.Context, id string, req *ResumeRequest, refusa
 	}
 	if err := r.accepted(ctx, p, def, view); err != nil {
 		return err
+	}
+	switch {
+	case r.mine(run) && !r.byWorkers(p, def):
+		return problem.New(http.StatusConflict, "other_driver", "The run is not driven here", "the workers of a cluster take no text of a "+
+			"client, and no definition with a workspace or notify: fork the run with it")
+	case r.mine(run):
+		return r.askWorkers(ctx, id, &opts)
+	case unchanged && run != nil && !run.Status.Over() && r.byWorkers(p, def):
+		return r.hand(ctx, id, r.Driver)
 	}
 	made, err := p.Build(ctx, r.env(), def) // before anything is written
 	if err != nil {

@@ -224,14 +224,10 @@ func (r *Runs) launch(ctx context.Context, p *program.Program, def *definition.D
 	if err != nil {
 		return err
 	}
-	run, err := r.begin(ctx, p, def, supervisor.Request{
+	req.ID, err = r.begin(ctx, p, def, supervisor.Request{
 		SessionID: req.ID, New: req.New, Message: genai.NewContentFromText(input, genai.RoleUser), State: state,
 	})
-	if err != nil {
-		return err
-	}
-	req.ID = run.ID()
-	return nil
+	return err
 }
 
 // StartIn starts a run of a definition of the folder in an existing session. A nil message means the definition's
@@ -266,18 +262,22 @@ func (r *Runs) startIn(ctx context.Context, id, name string, message *genai.Cont
 	return err
 }
 
-// begin makes the agents of a run, and starts it.
-func (r *Runs) begin(ctx context.Context, p *program.Program, def *definition.Definition, req supervisor.Request) (*supervisor.Run, error) {
-	made, err := p.Build(ctx, r.env(), def)
-	if err != nil {
-		return nil, CannotBuild(r.Here(err))
-	}
+// begin starts a run, here or in the cluster, and returns its ID.
+func (r *Runs) begin(ctx context.Context, p *program.Program, def *definition.Definition, req supervisor.Request) (id string, err error) {
 	if req.Started, err = p.Started(def); err != nil {
-		made.Close()
-		return nil, err
+		return "", err
 	}
-	req.Program = made
-	return r.Supervisor.Start(ctx, req)
+	if r.byWorkers(p, def) {
+		return r.give(ctx, req)
+	}
+	if req.Program, err = p.Build(ctx, r.env(), def); err != nil {
+		return "", CannotBuild(r.Here(err))
+	}
+	run, err := r.Supervisor.Start(ctx, req)
+	if err != nil {
+		return "", err
+	}
+	return run.ID(), nil
 }
 
 // AsTexts converts values into the texts that the inputs of a definition accept.

@@ -441,7 +441,7 @@ func (s *Scheduler) openRuns(ctx context.Context) ([]openRun, error) {
 func (s *Scheduler) cancelAll(ctx context.Context, name string, earlier []openRun) error {
 	ctx = supervisor.As(ctx, "schedule "+name)
 	for _, r := range earlier {
-		err := s.runs.Supervisor.Cancel(ctx, r.id, "the schedule starts its next run")
+		err := s.runs.Cancel(ctx, r.id, "the schedule starts its next run")
 		if err != nil && !errors.Is(err, supervisor.ErrOver) && !errors.Is(err, supervisor.ErrNotFound) {
 			return err
 		}

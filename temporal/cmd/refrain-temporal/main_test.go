@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -28,6 +31,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"refrain":          func() { os.Exit(command.Main()) },
 		"refrain-temporal": main,
+		"clocked-server":   serveClocked,
 	})
 }
 
@@ -75,6 +79,10 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"await": await,
+			"api":   api,
+			"ended": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(c.GetWorkflow(t.Context(), args[0], "").Get(t.Context(), nil))
+			},
 			"terminate": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(c.TerminateWorkflow(t.Context(), args[0], "", "a test"))
 			},
@@ -118,6 +126,39 @@ func await(ts *testscript.TestScript, _ bool, args []string) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	ts.Fatalf("%s does not come", args[0])
+}
+
+// api sends a request to the server that writes serve.log, and prints the answer; with a regular expression it repeats the request until the
+// answer matches: api METHOD PATH BODY [REGEXP]. ! wants a refusal.
+func api(ts *testscript.TestScript, neg bool, args []string) {
+	var url, got string
+	for range 3000 {
+		text, _ := os.ReadFile(ts.MkAbs("serve.log"))
+		if m := regexp.MustCompile(`refrain serves (http://\S+)\n`).FindSubmatch(text); m != nil {
+			url = string(m[1])
+			req, err := http.NewRequest(args[0], url+args[1], strings.NewReader(args[2]))
+			ts.Check(err)
+			req.Header.Set("Content-Type", "application/json")
+			resp, err := http.DefaultClient.Do(req)
+			ts.Check(err)
+			body, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			ts.Check(err)
+			got = string(body)
+			if len(args) == 4 && !regexp.MustCompile(args[3]).MatchString(got) {
+				time.Sleep(10 * time.Millisecond)
+				continue
+			}
+			if refused := resp.StatusCode >= 300; refused != neg {
+				ts.Fatalf("%s %s: %s %s", args[0], args[1], resp.Status, got)
+			}
+			_, err = io.WriteString(ts.Stdout(), got)
+			ts.Check(err)
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	ts.Fatalf("%v does not come from %q: %s", args, url, got)
 }
 
 // temporalServer starts the server that REFRAIN_TEMPORAL_SERVER names; the test is left out without one.
