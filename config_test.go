@@ -48,6 +48,16 @@ func TestConfigFieldsAreRead(t *testing.T) {
 		return fmt.Sprintf("%s/%s:%d %s", f.Pkg().Path(), filepath.Base(at.Filename), at.Line, f.Name())
 	}
 	declared, read := make(map[string]string), make(map[string]bool)
+	var declare func(s *types.Struct, name string)
+	declare = func(s *types.Struct, name string) {
+		for f := range s.Fields() {
+			if part, ok := f.Type().Underlying().(*types.Struct); ok && f.Embedded() { // its fields are those of the config
+				declare(part, name)
+			} else if f.Exported() {
+				declared[place(f)] = name + "." + f.Name()
+			}
+		}
+	}
 	for _, pkg := range ours {
 		var files []*ast.File
 		for name := range strings.SplitSeq(pkg[3], ",") {
@@ -64,11 +74,7 @@ func TestConfigFieldsAreRead(t *testing.T) {
 		for _, obj := range info.Defs {
 			if name, ok := obj.(*types.TypeName); ok && name.Exported() && strings.HasSuffix(name.Name(), "Config") {
 				if s, ok := name.Type().Underlying().(*types.Struct); ok {
-					for f := range s.Fields() {
-						if f.Exported() {
-							declared[place(f)] = strings.TrimPrefix(pkg[0]+"."+name.Name()+"."+f.Name(), module+"/")
-						}
-					}
+					declare(s, strings.TrimPrefix(pkg[0]+"."+name.Name(), module+"/"))
 				}
 			}
 		}
