@@ -38,9 +38,10 @@ func (r *Runs) give(ctx context.Context, req supervisor.Request) (id string, err
 	return id, nil
 }
 
+// untaken logs the error of a cluster that was told of a run.
 func (r *Runs) untaken(id string, err error) {
 	if err != nil {
-		r.Log.Warn("a run waits until a worker finds it in the store", "run", id, "error", credential.Masked(err.Error()))
+		r.Log.Warn("the cluster did not answer; its workers find a run that goes on in the store", "run", id, "error", credential.Masked(err.Error()))
 	}
 }
 
