@@ -77,7 +77,7 @@ func TestStoredRunsStayReadable(t *testing.T) {
 			id = strings.TrimSpace(id)
 			imported, _ := cli(t, 0, "show", id, "--json", "--store", store)
 			status, _, _ := strings.Cut(want, "\n")
-			if !mark.RunStatus(status).Over() { // a person has to resume it
+			if !mark.RunStatus(status).IsFinal() { // a person has to resume it
 				want = strings.NewReplacer(status+"\n", "paused\n", "[INTERRUPTED]", "[PAUSED]").Replace(want)
 				status = "paused"
 			}

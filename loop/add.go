@@ -137,7 +137,7 @@ func (p *Plan) addRollback(t *Tally, o *addedOutcome) {
 		t.RollbackDue = false
 		t.Rollbacks++
 		t.Accepted, t.Rival.Ahead = p.rollbackTarget(t).Score, t.Rival.BestAhead
-		t.Undone = t.Ended.Number == 0
+		t.IsRolledBack = t.Ended.Number == 0
 		p.rejudge(t)
 	}
 }

@@ -29,7 +29,7 @@ func (c *checker) limits(p *Plan) {
 		if c.finite("budget.cost", b.Cost) && b.Cost != nil && *b.Cost <= 0 {
 			c.about("budget.cost", fmt.Sprintf("is %v", *b.Cost), "give a positive number, or leave it out")
 		}
-		held := p.Held()
+		held := p.Reserved()
 		if b.Calls > 0 && b.Calls <= held.Calls || b.Tokens > 0 && b.Tokens <= held.Tokens {
 			c.about("budget", "is all kept for the finalizer", "raise it, or keep a smaller share of it for the finalizer")
 		}

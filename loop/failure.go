@@ -53,7 +53,7 @@ func (f *StepFailure) String() string {
 func (p *Plan) fail(t *Tally, o *addedOutcome) (skip bool) {
 	if o.Failure == nil {
 		t.FailuresRunning = 0
-		t.Worked++
+		t.StepsSucceeded++
 		return false
 	}
 	if p.interrupt(t, o.Failure) {

@@ -82,16 +82,16 @@ type runningIteration struct {
 	IterationActive time.Duration `json:"iteration_active_ns,omitzero"`
 	// After is the delay after the last step.
 	After time.Duration `json:"after_ns,omitzero"`
-	// Worked is the number of its steps that have succeeded, and IterationFailures the number of those that have failed.
-	Worked            int `json:"worked,omitzero"`
+	// StepsSucceeded is the number of its steps that have succeeded, and IterationFailures the number of those that have failed.
+	StepsSucceeded    int `json:"worked,omitzero"`
 	IterationFailures int `json:"iteration_failures,omitzero"`
 	// ScoreWritten says that one of its steps has written a state key that the score is read from.
 	ScoreWritten bool `json:"score_written,omitzero"`
 	// ExitWords is the name of its last step that wrote a call of exit_loop as text instead of making it; "" if there
 	// is none.
 	ExitWords string `json:"exit_words,omitzero"`
-	// Undone says that the iteration has been rolled back, so that the results of its steps are gone.
-	Undone bool `json:"undone,omitzero"`
+	// IsRolledBack says that the iteration has been rolled back, so that the results of its steps are gone.
+	IsRolledBack bool `json:"undone,omitzero"`
 }
 
 // endedIterations is what a tally knows of the iterations that have ended.
@@ -99,9 +99,9 @@ type endedIterations struct {
 	// LastComplete is the last complete iteration.
 	LastComplete int `json:"last_complete,omitzero"`
 	// Succeeded is the number of iterations that were complete with at least one successful step, or were left by an
-	// exit. Barren is the number of other iterations since the last such one.
-	Succeeded int `json:"succeeded,omitzero"`
-	Barren    int `json:"barren,omitzero"`
+	// exit. FailedIterations is the number of other iterations since the last such one.
+	Succeeded        int `json:"succeeded,omitzero"`
+	FailedIterations int `json:"barren,omitzero"`
 	// Fresh says that the last outcome has ended an iteration.
 	Fresh bool `json:"fresh,omitzero"`
 	// StateSize is the state's size in bytes when the last iteration ended.
@@ -124,7 +124,7 @@ func (p *Plan) begin(t *Tally, o *addedOutcome, took time.Duration) {
 	if t.Ended.Number != 0 {
 		t.Ended = IterationRecord{}
 	}
-	t.Looked, t.Undone = false, false
+	t.Looked, t.IsRolledBack = false, false
 	t.finalPhase = finalPhase{}
 }
 
@@ -174,7 +174,7 @@ func (p *Plan) end(t *Tally, o *addedOutcome, complete, scored bool) {
 		t.Complete++
 		t.LastComplete = t.Iteration
 	}
-	p.succeed(t, complete)
+	p.countSuccess(t, complete)
 	t.Score = nil
 	if t.Judge.Runs == 0 {
 		t.ScoreNote, t.Dimensions = "", nil
@@ -208,25 +208,25 @@ func (p *Plan) end(t *Tally, o *addedOutcome, complete, scored bool) {
 	p.noteMet(t)
 }
 
-// succeed counts the iteration that has ended as succeeded or not. If it has not succeeded and the plan has no limit of
+// countSuccess counts the iteration that has ended as succeeded or not. If it has not succeeded and the plan has no limit of
 // iterations, succeed adds a pause before the next one. Without the pause, steps that fail at once would run hundreds
 // of times a second.
-func (p *Plan) succeed(t *Tally, complete bool) {
-	if t.Exit != nil || complete && t.Worked > 0 {
+func (p *Plan) countSuccess(t *Tally, complete bool) {
+	if t.Exit != nil || complete && t.StepsSucceeded > 0 {
 		t.Succeeded++
-		t.Barren = 0
+		t.FailedIterations = 0
 		return
 	}
-	t.Barren++
+	t.FailedIterations++
 	if p.MaxIterations > 0 {
 		return
 	}
 	pause := longestPause
-	if t.Barren <= 16 {
-		pause = min(pause, firstPause<<(t.Barren-1))
+	if t.FailedIterations <= 16 {
+		pause = min(pause, firstPause<<(t.FailedIterations-1))
 	}
 	t.After = addDelays(t.After, pause)
-	t.Ended.warn(fmt.Sprintf("%s failed one after another: the next begins %s later", count(t.Barren, "iteration"),
+	t.Ended.warn(fmt.Sprintf("%s failed one after another: the next begins %s later", count(t.FailedIterations, "iteration"),
 		pause))
 }
 

@@ -28,8 +28,8 @@ type Row struct {
 	Status ConditionStatus `json:"tense"`
 	// Counted is the part of Have that comes from the running iteration, in the row's Unit.
 	Counted float64 `json:"counted,omitzero"`
-	// Kept is the amount beyond Bound that is kept for the finalizer, in the row's Unit.
-	Kept float64 `json:"kept,omitzero"`
+	// Reserved is the amount beyond Bound that is kept for the finalizer, in the row's Unit.
+	Reserved float64 `json:"kept,omitzero"`
 	// Near is how close the condition is to holding, from 0 to 1; 1 if it holds.
 	Near float64 `json:"near"`
 	// Provisional says that the value depends on the score of the running iteration, which may

@@ -40,8 +40,8 @@ func stands(r loop.Row) string {
 	if r.Counted != 0 {
 		s += fmt.Sprintf(" (+%s)", num(r.Counted))
 	}
-	if r.Kept != 0 {
-		s += fmt.Sprintf(" [%s kept]", num(r.Kept))
+	if r.Reserved != 0 {
+		s += fmt.Sprintf(" [%s kept]", num(r.Reserved))
 	}
 	if r.Provisional {
 		s += " so far"

@@ -34,7 +34,7 @@ func (p *Plan) rows(t *Tally, reason StopReason) (rows []Row) {
 		})
 	}
 	if p.Score != nil {
-		p.scoreRows(t, reason == ReasonTarget, reason == ReasonConverged && p.converged(t), add)
+		p.scoreRows(t, reason == ReasonTarget, reason == ReasonConverged && p.isConverged(t), add)
 	}
 	p.circleRow(t, reason, add)
 	if p.NotWorth != nil {
@@ -70,7 +70,7 @@ func (p *Plan) limitRows(t *Tally, reason StopReason, add func(Row)) {
 		r := Row{ConditionRecord: ConditionRecord{
 			Name: "timeout", Value: active.String(), Threshold: "≥ " + limit.String(),
 			Holds: p.isOutOfTime(t), Fired: reason == ReasonTimeout, Note: t.TimedOut,
-		}, Kept: (all - limit).Seconds()}.withNumbers(UnitSeconds, active.Seconds(), limit.Seconds())
+		}, Reserved: (all - limit).Seconds()}.withNumbers(UnitSeconds, active.Seconds(), limit.Seconds())
 		add(r.withNear(float64(active) / float64(limit)))
 	} else if t.TimedOut != "" { // a limit outside of the loop, such as that of the run
 		add(Row{ConditionRecord: ConditionRecord{Name: "timeout", Value: "out of time", Holds: true,
@@ -83,7 +83,7 @@ func (p *Plan) limitRows(t *Tally, reason StopReason, add func(Row)) {
 		r := Row{ConditionRecord: ConditionRecord{
 			Name: "budget." + string(l.unit), Value: num(l.used), Threshold: "≥ " + num(l.limit),
 			Holds: l.used >= l.limit, Fired: reason == ReasonBudget && l.used >= l.limit,
-		}, Kept: roundDecimals(l.whole - l.limit)}.withNumbers(l.unit, l.used, l.limit)
+		}, Reserved: roundDecimals(l.total - l.limit)}.withNumbers(l.unit, l.used, l.limit)
 		if l.unit == UnitCost && t.CostUnknown {
 			r.Note = "some prices are unknown and not counted"
 			if l.used == 0 {
@@ -111,7 +111,7 @@ func (p *Plan) circleRow(t *Tally, reason StopReason, add func(Row)) {
 	r := Row{ConditionRecord: ConditionRecord{
 		Name: "no_progress", Value: fmt.Sprintf("same result %d×, two in turns %d×", t.Repeats, t.Swings),
 		Threshold: fmt.Sprintf("%d× or %d×", n.repeats(), n.swings()),
-		Holds:     n.circling(&t.repetition), Fired: reason == ReasonNoProgress, Circles: n.circles(&t.repetition),
+		Holds:     n.isCircling(&t.repetition), Fired: reason == ReasonNoProgress, Circles: n.circles(&t.repetition),
 	}}.withNumbers(UnitTimes, float64(t.Repeats), float64(n.repeats()))
 	if t.Swings > 1 { // the first two results are one swing, if they differ
 		r = r.withNumbers(UnitTimes, float64(t.Swings), float64(n.swings()))
@@ -216,7 +216,7 @@ func (p *Plan) scoreRows(t *Tally, reached, converged bool, add func(Row)) {
 		return
 	}
 	r := Row{ConditionRecord: ConditionRecord{Name: "converged", Expr: s.sourceName(), Value: "N/A",
-		Holds: p.settled(t), Fired: converged,
+		Holds: p.isSettled(t), Fired: converged,
 	}}.withNumbers(UnitTimes, float64(min(t.Flat, s.patience())), float64(s.patience()))
 	var parts []string
 	var part float64 // how close the last improvement came to a threshold
@@ -246,7 +246,7 @@ func (p *Plan) scoreRows(t *Tally, reached, converged bool, add func(Row)) {
 	if t.Flat > 0 {
 		part = 0 // Flat already counts the last improvement
 	}
-	r = p.still(t).row(r.withNear((float64(t.Flat) + part) / float64(s.patience())))
+	r = p.findStandstill(t).row(r.withNear((float64(t.Flat) + part) / float64(s.patience())))
 	if legs := p.legText(t); legs != "" {
 		r.Note = strings.TrimPrefix(r.Note+"; "+legs, "; ")
 	}

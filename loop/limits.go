@@ -38,9 +38,9 @@ func (p *Plan) deadline() (iterations, all time.Duration) {
 	return all - time.Duration(float64(all)*p.Share()), all
 }
 
-// Held returns the part of the budget that is kept for the finalizer. If calls are limited,
+// Reserved returns the part of the budget that is kept for the finalizer. If calls are limited,
 // this is at least one call.
-func (p *Plan) Held() Budget {
+func (p *Plan) Reserved() Budget {
 	share := p.Share()
 	if share == 0 || p.Budget == nil {
 		return Budget{}
@@ -57,7 +57,7 @@ func (p *Plan) Held() Budget {
 type limit struct {
 	unit        Unit // "" means that the plan has no limit of this kind
 	used, limit float64
-	whole       float64 // limit plus what is kept for the finalizer
+	total       float64 // limit plus what is kept for the finalizer
 }
 
 // budget returns the limits of the budget and what is used of each.

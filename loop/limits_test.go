@@ -330,7 +330,7 @@ func TestHeld(t *testing.T) {
 		"another":      {loop.Plan{Steps: steps("a", "final"), FinalizerReserve: 0.5, Budget: &loop.Budget{Calls: 7}}, loop.Budget{Calls: 4}},
 		"each":         {loop.Plan{Steps: steps("a", "final"), FinalizeEach: true, Budget: &loop.Budget{Calls: 7}}, loop.Budget{}},
 	} {
-		if diff := cmp.Diff(c.want, c.plan.Held()); diff != "" {
+		if diff := cmp.Diff(c.want, c.plan.Reserved()); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)
 		}
 	}

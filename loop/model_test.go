@@ -238,11 +238,11 @@ func (m *model) holding() loop.StopReason {
 		return ""
 	case m.reached():
 		return loop.ReasonTarget
-	case m.converged():
+	case m.isConverged():
 		return loop.ReasonConverged
-	case m.circling():
+	case m.isCircling():
 		return loop.ReasonNoProgress
-	case m.worthless && (m.p.Version >= 4 && m.left()*m.ahead < m.enough || m.p.Version < 4 && (!m.proves() || m.still(max(2, m.p.Score.Patience), func(float64) float64 { return m.price }, false))):
+	case m.worthless && (m.p.Version >= 4 && m.left()*m.ahead < m.enough || m.p.Version < 4 && (!m.proves() || m.findStandstill(max(2, m.p.Score.Patience), func(float64) float64 { return m.price }, false))):
 		return loop.ReasonConverged
 	case full:
 		return loop.ReasonBudget
@@ -301,7 +301,7 @@ func (m *model) gain(from, to float64) float64 {
 }
 
 // converged: the improvement was too small, so many times running.
-func (m *model) converged() bool {
+func (m *model) isConverged() bool {
 	s := m.p.Score
 	if s == nil || s.MinDelta == nil && s.MinDeltaPercent == nil || m.last().delta == nil || m.last().failures > 0 {
 		return false
@@ -316,7 +316,7 @@ func (m *model) converged() bool {
 			n = 0
 		}
 	}
-	return n >= max(1, s.Patience) && (!m.proves() || m.still(max(1, s.Patience), func(level float64) (gain float64) {
+	return n >= max(1, s.Patience) && (!m.proves() || m.findStandstill(max(1, s.Patience), func(level float64) (gain float64) {
 		if s.MinDelta != nil {
 			gain = *s.MinDelta
 		}
@@ -328,7 +328,7 @@ func (m *model) converged() bool {
 }
 
 // circling: the same again and again, or two that take turns.
-func (m *model) circling() bool {
+func (m *model) isCircling() bool {
 	rule := m.p.NoProgress
 	if rule == nil {
 		return false

@@ -265,7 +265,7 @@ func (w *driver) checkBounds(t *testing.T, u *loop.Tally, rec *loop.StopRecord) 
 		t.Fatalf("%s of %s", rec.Elapsed, all)
 	}
 	if b := p.Budget; b != nil && w.strict {
-		held := p.Held()
+		held := p.Reserved()
 		calls, tokens := w.used.Calls-w.last.Calls, w.used.InputTokens+w.used.OutputTokens-w.last.InputTokens-w.last.OutputTokens
 		if b.Calls > 0 && (w.used.Calls > b.Calls || calls > b.Calls-held.Calls) || b.Tokens > 0 && tokens > b.Tokens-held.Tokens {
 			t.Fatalf("%+v of %+v, %+v by the finalizer", w.used, b, w.last)

@@ -120,7 +120,7 @@ func (m *model) margin(it *past) float64 {
 }
 
 // still compares the likelihood of no slope with that of twice the gain, over each stretch that ends now.
-func (m *model) still(patience uint, gain func(level float64) float64, same bool) bool {
+func (m *model) findStandstill(patience uint, gain func(level float64) float64, same bool) bool {
 	v := m.variance()
 	if m.repeated() > 0 && v == 0 {
 		return true

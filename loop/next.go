@@ -139,7 +139,7 @@ func (p *Plan) reason(t *Tally) StopReason {
 // hasNoSuccess reports whether at least one iteration has ended, no iteration has succeeded, and no step of a running
 // iteration has succeeded.
 func (t *Tally) hasNoSuccess() bool {
-	return t.Succeeded == 0 && t.Barren > 0 && (t.Ended.Number != 0 || t.Worked == 0)
+	return t.Succeeded == 0 && t.FailedIterations > 0 && (t.Ended.Number != 0 || t.StepsSucceeded == 0)
 }
 
 // firstReason returns the first reason that holds, "" if the loop begins another leg instead of stopping.
@@ -174,9 +174,9 @@ func (p *Plan) reasonWithoutLegs(t *Tally) StopReason {
 		return ""
 	case p.Score != nil && t.Ended.Rejected == "" && p.Score.isReached(t):
 		return ReasonTarget
-	case p.converged(t):
+	case p.isConverged(t):
 		return ReasonConverged
-	case p.NoProgress != nil && p.NoProgress.circling(&t.repetition):
+	case p.NoProgress != nil && p.NoProgress.isCircling(&t.repetition):
 		return ReasonNoProgress
 	case p.notWorth(t):
 		return ReasonConverged
@@ -188,10 +188,10 @@ func (p *Plan) reasonWithoutLegs(t *Tally) StopReason {
 	return ""
 }
 
-// converged reports whether the improvements were too small often enough, and the last improvement is reliable because
+// isConverged reports whether the improvements were too small often enough, and the last improvement is reliable because
 // no step of the iteration failed.
-func (p *Plan) converged(t *Tally) bool {
-	return p.Score != nil && t.Score != nil && t.Ended.Delta != nil && t.Ended.Failures == 0 && p.settled(t)
+func (p *Plan) isConverged(t *Tally) bool {
+	return p.Score != nil && t.Score != nil && t.Ended.Delta != nil && t.Ended.Failures == 0 && p.isSettled(t)
 }
 
 // runnable reports whether the plan has a step to run. It is false only for a plan that Check refuses.

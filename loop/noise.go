@@ -115,8 +115,8 @@ type standstill struct {
 
 func (s standstill) holds() bool { return s.plain || s.scores > 0 && s.odds >= s.need }
 
-// still returns what the course says about convergence.
-func (p *Plan) still(t *Tally) standstill {
+// findStandstill returns what the course says about convergence.
+func (p *Plan) findStandstill(t *Tally) standstill {
 	s := p.Score
 	v, exact := p.spread(t)
 	switch {
@@ -344,11 +344,11 @@ func (p *Plan) worse(t *Tally) string {
 	return s
 }
 
-// settled reports whether the improvements were too small often enough, and the course proves that the scores stand
+// isSettled reports whether the improvements were too small often enough, and the course proves that the scores stand
 // still.
-func (p *Plan) settled(t *Tally) bool {
+func (p *Plan) isSettled(t *Tally) bool {
 	s := p.Score
-	return (s.MinDelta != nil || s.MinDeltaPercent != nil) && t.Flat >= s.patience() && p.still(t).holds()
+	return (s.MinDelta != nil || s.MinDeltaPercent != nil) && t.Flat >= s.patience() && p.findStandstill(t).holds()
 }
 
 // recordError writes the error and the noise of the score into the record of the iteration.

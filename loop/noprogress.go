@@ -116,8 +116,8 @@ func (n *NoProgress) circles(r *repetition) *Circles {
 	return &Circles{Repeats: r.Repeats, MaxRepeats: n.repeats(), Swings: r.Swings, MaxSwings: n.swings()}
 }
 
-// circling reports whether the results repeat often enough to end the loop.
-func (n *NoProgress) circling(r *repetition) bool {
+// isCircling reports whether the results repeat often enough to end the loop.
+func (n *NoProgress) isCircling(r *repetition) bool {
 	c := n.circles(r)
 	return c.Repeating() || c.Swinging()
 }

@@ -278,7 +278,7 @@ func (w *driver) fits(u loop.Usage, final bool) bool {
 	if b == nil {
 		return true
 	}
-	held := w.p.Held()
+	held := w.p.Reserved()
 	if final {
 		held = loop.Budget{}
 	}

@@ -76,8 +76,8 @@ func (p *Plan) proof(t *Tally, reason StopReason) *Proof {
 			return &Proof{Chance: brief.Digits(share, 3)}
 		}
 	case ReasonConverged:
-		still := p.still
-		if !p.converged(t) {
+		still := p.findStandstill
+		if !p.isConverged(t) {
 			if t.Outlook != nil {
 				return p.worthProof(t.Outlook)
 			}
@@ -153,7 +153,7 @@ func (r *StopRecord) Request() (reason string, ok bool) {
 
 // plateau returns a text that says why the loop has converged.
 func (p *Plan) plateau(t *Tally) string {
-	if !p.converged(t) {
+	if !p.isConverged(t) {
 		write := num
 		if o := t.Outlook; o != nil && !o.Exact {
 			write = short
@@ -161,7 +161,7 @@ func (p *Plan) plateau(t *Tally) string {
 		return fmt.Sprintf("the next iteration is expected to gain %s per %s, less than %s", write(*t.Worth),
 			p.NotWorth.per(), num(p.NotWorth.Gain))
 	}
-	if still := p.still(t); !still.plain || still.same > 0 {
+	if still := p.findStandstill(t); !still.plain || still.same > 0 {
 		return convergence + still.String()
 	}
 	s := convergence + "Improvement < " + t.FlatBy

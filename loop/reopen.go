@@ -95,7 +95,7 @@ func (p *Plan) Reopen(t *Tally) error {
 // the log, so its iteration ends there, and the next iteration follows.
 func (p *Plan) Extend(t *Tally) error {
 	u := *t
-	u.Undone = u.Undone || u.Ended.Number == 0
+	u.IsRolledBack = u.IsRolledBack || u.Ended.Number == 0
 	if err := p.reopen(&u); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (p *Plan) reopen(t *Tally) error {
 		t.Looked = false // StopWhen was evaluated for the stop record only
 	}
 	switch {
-	case t.Undone:
+	case t.IsRolledBack:
 		t.Ended = IterationRecord{Number: t.Iteration, Failures: t.IterationFailures,
 			Rejected: "the loop stopped before it was complete"}
 	case inStep && t.Place > 0 && t.Iteration > 0: // a step of the baseline that was cut short has not moved the place
@@ -124,7 +124,7 @@ func (p *Plan) reopen(t *Tally) error {
 		t.RollbackDue = false // the iteration continues instead of being undone
 		t.Rejections--
 	}
-	t.interruption, t.finalPhase, t.Fatal, t.Undone = interruption{}, finalPhase{}, nil, false
+	t.interruption, t.finalPhase, t.Fatal, t.IsRolledBack = interruption{}, finalPhase{}, nil, false
 	if r := p.reason(t); r != "" {
 		return p.stillStopped(t, r)
 	}

@@ -85,7 +85,7 @@ func (w *world) work(o *loop.Outcome, d loop.Decision) {
 	calls, cost := int64(r.IntN(4)), float64(r.IntN(20))/100
 	if d.Timeout > 0 && took > d.Timeout {
 		took, kind, message = d.Timeout, d.TimeoutKind, fmt.Sprintf("%s is cut short after %s", w.p.Steps[d.Step].Name, brief.Clock(d.Timeout))
-	} else if b := w.p.Budget; w.strict && b != nil && b.Calls > 0 && w.calls+calls > b.Calls-w.p.Held().Calls {
+	} else if b := w.p.Budget; w.strict && b != nil && b.Calls > 0 && w.calls+calls > b.Calls-w.p.Reserved().Calls {
 		kind, message = loop.BudgetSpent, "it does not fit"
 	}
 	o.Finished = w.now.Add(d.Wait + took)

@@ -196,7 +196,7 @@ func (p *Plan) worthRow(t *Tally, reason StopReason) Row {
 	w := p.NotWorth
 	r := Row{ConditionRecord: ConditionRecord{
 		Name: "not_worth", Value: "not predictable", Threshold: fmt.Sprintf("< %s per %s", num(w.Gain), w.per()),
-		Holds: p.notWorth(t), Fired: reason == ReasonConverged && !p.converged(t), Unit: UnitGain, Bound: &w.Gain,
+		Holds: p.notWorth(t), Fired: reason == ReasonConverged && !p.isConverged(t), Unit: UnitGain, Bound: &w.Gain,
 	}, Status: ConditionUnknown}
 	if t.Worth == nil {
 		return r

@@ -17,7 +17,7 @@ import (
 // An append to a database is a commit, which costs much more than an event. A runner
 // therefore holds events that can wait, and stores them with the one after them:
 //
-//   - a mark that joins (see [mark.Mark.Joins]): the end of a step and of an iteration, where
+//   - a mark that may share a batch (see [mark.Mark.Batch]): the end of a step and of an iteration, where
 //     the start of the next step follows. The end of a step that does more than compute waits
 //     only for that start, because a process that dies before it is stored repeats the step;
 //   - the start of a step that asks a model, where the mark of its request follows at once;
@@ -59,9 +59,9 @@ func (r *Runner) newBatch() batch {
 // mayBatch reports whether an event can wait for the next one. Call it once for each event, in order,
 // because it notes which step is under way.
 func (r *run) mayBatch(ev *session.Event) bool {
-	joins, asks := ev.Mark == nil && ev.Address == r.step && r.step != "", false
+	batches, asks := ev.Mark == nil && ev.Address == r.step && r.step != "", false
 	if ev.Mark != nil {
-		joins, asks, ev.Mark.Joins, ev.Mark.Asks = ev.Mark.Joins, ev.Mark.Asks, false, false
+		batches, asks, ev.Mark.Batch, ev.Mark.Asks = ev.Mark.Batch, ev.Mark.Asks, false, false
 	}
 	if r.committer == nil || ev.Partial || ev.Branch != "" {
 		return false
@@ -69,17 +69,17 @@ func (r *run) mayBatch(ev *session.Event) bool {
 	if ev.Mark != nil {
 		switch {
 		case ev.Mark.Kind == mark.KindStepFinished:
-			r.hasEffect = r.hasEffect || joins && ev.Address != r.step
+			r.hasEffect = r.hasEffect || batches && ev.Address != r.step
 		case ev.Mark.Kind != mark.KindStepStarted:
 		case asks:
 			r.step = ""
-		case joins:
-			r.step, joins = ev.Address, !r.hasEffect
+		case batches:
+			r.step, batches = ev.Address, !r.hasEffect
 		default:
 			r.step = ""
 		}
 	}
-	if !joins || len(r.events) >= maxBatch || ev.Weight() > maxBatchBytes {
+	if !batches || len(r.events) >= maxBatch || ev.Weight() > maxBatchBytes {
 		return false
 	}
 	return len(r.events) == 0 || time.Since(r.events[0].Timestamp) < maxBatchTime

@@ -69,7 +69,7 @@ func checkShown(t testing.TB, svc session.Service, shown []*session.Event) {
 		if ev.Seq < 1 || int(ev.Seq) > len(log) {
 			t.Fatalf("event %d was shown, and the log has %d", ev.Seq, len(log))
 		}
-		a, errA := ev.Kept().AppendCanonical(nil)
+		a, errA := ev.WithoutTemp().AppendCanonical(nil)
 		b, errB := log[ev.Seq-1].AppendCanonical(nil)
 		if errA != nil || errB != nil || string(a) != string(b) {
 			t.Fatalf("event %d was shown as\n%s\nand the log has\n%s (%v, %v)", ev.Seq, a, b, errA, errB)

@@ -199,7 +199,7 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg 
 	}
 	if run.agent = r.tree.Find(run.replay.Root()); run.agent == nil {
 		run.agent, err = r.targetAgent(view.Rewind(past.first-1, nil).Events(), run.msg)
-		run.needsSnapshot = !view.Noted() && len(past.state) > 0
+		run.needsSnapshot = !view.HasStateInLog() && len(past.state) > 0
 	}
 	return run, resumed, err
 }

@@ -383,7 +383,7 @@ func (r *Runner) openExisting(run *run, ev *session.Event) (err error) {
 // needsSnapshot reports whether the session has state that is not in its log. first is the session's only
 // event, or nil.
 func (r *Runner) needsSnapshot(view *session.View, first *session.Event) bool {
-	if !r.cfg.Durable || view.Noted() {
+	if !r.cfg.Durable || view.HasStateInLog() {
 		return false
 	}
 	for key := range statekey.OwnState(view.State()) {

@@ -184,7 +184,7 @@ func (a *a2aAgent) answer(ctx context.Context, m *a2a.Message, what *messageCont
 			i = slices.IndexFunc(open, func(q mark.Question) bool { return q.ID == what.question })
 		}
 		switch {
-		case status.Over():
+		case status.IsFinal():
 			return problem.New(http.StatusConflict, "run_over", "The task has ended",
 				"it is %s; a message without a task begins another", status)
 		case i < 0 || len(open) == 0:

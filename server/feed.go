@@ -364,7 +364,7 @@ func (f *feed) watchDriver(ctx context.Context) {
 			return
 		case <-tick.C:
 			f.mu.Lock()
-			running := !mark.RunStatus(f.status).Over()
+			running := !mark.RunStatus(f.status).IsFinal()
 			f.mu.Unlock()
 			if running {
 				f.updateStatus(ctx)

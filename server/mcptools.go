@@ -377,7 +377,7 @@ func (s *Server) runResult(ctx context.Context, id string) (*runResult, error) {
 		return nil, err
 	}
 	out := &runResult{runEntry: runEntry{*row}}
-	if mark.RunStatus(row.Status).Over() {
+	if mark.RunStatus(row.Status).IsFinal() {
 		if err := s.catchUp(ctx, f); err != nil {
 			return nil, err
 		}

@@ -110,9 +110,9 @@ type attendance struct {
 
 // visit is a request in progress.
 type visit struct {
-	r   *http.Request
-	who access.Person
-	end context.CancelCauseFunc
+	r      *http.Request
+	person access.Person
+	end    context.CancelCauseFunc
 }
 
 // errRemoved is the cause of the end of a request whose person was removed.
@@ -166,7 +166,7 @@ func (s *Server) lookForRemovals() {
 		all := slices.Collect(maps.Keys(a.in))
 		a.mu.Unlock()
 		for _, v := range all {
-			if now, err := s.identify(v.r); err != nil || now != v.who {
+			if now, err := s.identify(v.r); err != nil || now != v.person {
 				v.end(errRemoved)
 			}
 		}

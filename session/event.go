@@ -125,9 +125,9 @@ func (e *Event) Speaks() bool {
 	return false
 }
 
-// Kept returns the event as stores keep it: without temp: keys, because they end with the
-// invocation. If the event has no temp: keys, Kept returns e itself, else a copy.
-func (e *Event) Kept() *Event {
+// WithoutTemp returns the event as stores keep it: without temp: keys, because they end with the
+// invocation. If the event has no temp: keys, WithoutTemp returns e itself, else a copy.
+func (e *Event) WithoutTemp() *Event {
 	for key := range e.Actions.StateDelta {
 		if !temporary(key, nil) {
 			continue

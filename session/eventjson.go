@@ -45,7 +45,7 @@ func (e *Event) AppendCanonical(dst []byte) ([]byte, error) {
 // appendCanonical appends the canonical JSON of the event in memory. same reports whether the event has the same JSON after
 // it is read back.
 func (e *Event) appendCanonical(dst []byte) (_ []byte, same bool, err error) {
-	stored := *e.Kept()
+	stored := *e.WithoutTemp()
 	stored.Timestamp = e.Timestamp.UTC().Truncate(time.Microsecond)
 	w := canonical.Writer{Buf: dst}
 	err = w.Record(&stored)

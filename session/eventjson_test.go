@@ -24,7 +24,7 @@ import (
 // slowly is the canonical JSON as seals were first made over it: what json.Marshal says, read
 // as plain values and said again.
 func slowly(ev *session.Event) ([]byte, error) {
-	plain := *ev.Kept()
+	plain := *ev.WithoutTemp()
 	plain.Timestamp = ev.Timestamp.UTC().Truncate(time.Microsecond)
 	first, err := json.Marshal(&plain)
 	if err != nil {
@@ -42,7 +42,7 @@ func slowly(ev *session.Event) ([]byte, error) {
 // readBack is the event as a store gives it back.
 func readBack(t *testing.T, ev *session.Event) *session.Event {
 	t.Helper()
-	data, err := json.Marshal(ev.Kept())
+	data, err := json.Marshal(ev.WithoutTemp())
 	if err != nil {
 		t.Fatal(err)
 	}

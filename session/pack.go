@@ -125,7 +125,7 @@ func common(ev *Event) bool {
 	}
 	loc := ev.Timestamp.Location()
 	return (loc == time.UTC || loc == time.Local) && len(ev.LongRunningToolIDs) == 0 && ev.Omitted == 0 &&
-		(ev.Mark == nil || !ev.Mark.Joins) && ev.CitationMetadata == nil && ev.GroundingMetadata == nil &&
+		(ev.Mark == nil || !ev.Mark.Batch) && ev.CitationMetadata == nil && ev.GroundingMetadata == nil &&
 		ev.LogprobsResult == nil && ev.AvgLogprobs == 0 && !ev.Partial
 }
 
@@ -133,12 +133,12 @@ func common(ev *Event) bool {
 // listed once. A codec that writes does not change the events.
 type codec struct {
 	*book
-	reads   bool
-	buf     []byte // the bytes written so far, or the bytes left to read
-	at      int64  // the timestamp of the last event, in nanoseconds since 1970
-	address Address
-	said    string // the first text of the current event
-	odd     bool   // the codec does not support a value of the current event
+	reads     bool
+	buf       []byte // the bytes written so far, or the bytes left to read
+	at        int64  // the timestamp of the last event, in nanoseconds since 1970
+	address   Address
+	firstText string // the first text of the current event
+	odd       bool   // the codec does not support a value of the current event
 }
 
 // event writes or reads one event. It writes the difference from the timestamp and the address of the last event.
@@ -164,7 +164,7 @@ func (c *codec) event(ev *Event, flags eventFlags) {
 	if flags&hasMark != 0 {
 		c.mark(fresh(c, &ev.Mark))
 	}
-	c.said = ""
+	c.firstText = ""
 	if flags&hasContent != 0 {
 		c.content(fresh(c, &ev.Content))
 	}
@@ -365,7 +365,7 @@ func (c *codec) part(p *genai.Part) {
 		p.Thought = flags&isThought != 0
 	}
 	c.text(&p.Text)
-	c.said = cmp.Or(c.said, p.Text)
+	c.firstText = cmp.Or(c.firstText, p.Text)
 	signature := string(p.ThoughtSignature)
 	if c.text(&signature); c.reads && signature != "" {
 		p.ThoughtSignature = []byte(signature)
@@ -444,7 +444,7 @@ func (c *codec) write(v any, depth int) {
 		kind(isUint)
 		c.buf = binary.LittleEndian.AppendUint64(c.buf, x)
 	case string:
-		if x != "" && x == c.said {
+		if x != "" && x == c.firstText {
 			kind(isSaid)
 			return
 		}
@@ -490,7 +490,7 @@ func (c *codec) read() any {
 		c.text(&s)
 		return s
 	case isSaid:
-		return c.said
+		return c.firstText
 	case isList:
 		list := make([]any, c.count(0))
 		for i := range list {

@@ -148,7 +148,7 @@ func (r *record) appendEvent(ev *Event, v *View) {
 			}
 		}
 	}
-	r.log.append(ev.Kept())
+	r.log.append(ev.WithoutTemp())
 }
 
 // set writes one durable key. r.mu is held, or no other goroutine has r yet.

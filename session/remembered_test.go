@@ -55,7 +55,7 @@ func drawn(dice *rand.Rand, seq int64) *session.Event {
 	}
 	if dice.IntN(3) == 0 {
 		ev.Mark = &mark.Mark{Kind: []mark.Kind{mark.KindStepStarted, mark.KindStepFinished}[dice.IntN(2)],
-			Data: []json.RawMessage{nil, {}, json.RawMessage(`{"seconds":1.5}`)}[dice.IntN(3)], Joins: dice.IntN(9) == 0}
+			Data: []json.RawMessage{nil, {}, json.RawMessage(`{"seconds":1.5}`)}[dice.IntN(3)], Batch: dice.IntN(9) == 0}
 	}
 	return ev
 }

@@ -57,9 +57,9 @@ func (v *View) hideSuperseded() {
 	v.log.window, v.gaps, v.log.isSnapshot = window{log: log}, nil, false
 }
 
-// Noted reports whether the session's state can be read from the log alone; see
+// HasStateInLog reports whether the session's state can be read from the log alone; see
 // [mark.KeyNoted].
-func (v *View) Noted() bool {
+func (v *View) HasStateInLog() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.complete

@@ -90,16 +90,16 @@ var ErrStateLimit = errors.New("the state is too large")
 // StateLimitError reports a change that was refused because the state would be too large.
 type StateLimitError struct {
 	StateChange
-	// Limit is the largest size that the state may have. Whose says who set the limit, such as
+	// Limit is the largest size that the state may have. SetBy says who set the limit, such as
 	// `state_limit of the loop "refine"`.
 	Limit int64
-	Whose string
+	SetBy string
 }
 
 // Error names the sizes, the largest key and the limit, and says how to stay below it.
 func (e *StateLimitError) Error() string {
 	return fmt.Sprintf("the state would have %d bytes, %d of them in key %q, and %s is %d: keep less in it, set keys that nobody "+
-		"reads to null, or raise the limit", e.After, e.KeySize, e.Key, e.Whose, e.Limit)
+		"reads to null, or raise the limit", e.After, e.KeySize, e.Key, e.SetBy, e.Limit)
 }
 
 // Unwrap returns [ErrStateLimit].

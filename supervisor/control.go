@@ -76,7 +76,7 @@ func (s *Supervisor) Questions(ctx context.Context, id string) ([]mark.Question,
 	if err != nil {
 		return nil, err
 	}
-	if run.Status.Over() {
+	if run.Status.IsFinal() {
 		return nil, nil
 	}
 	return openQuestions(view, run.ID)
@@ -160,7 +160,7 @@ func (r *Run) carryOutUndriven(view *session.View, w *runRequest) error {
 		view = r.view
 	}
 	switch status := r.run.Status; {
-	case status.Over():
+	case status.IsFinal():
 		did := map[mark.RunStatus]string{mark.RunCompleted: "completed", mark.RunFailed: "failed",
 			mark.RunCanceled: "was canceled"}
 		return fmt.Errorf("%w: it %s", ErrOver, did[status])

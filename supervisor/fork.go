@@ -189,7 +189,7 @@ const removalWait = 10 * time.Second
 func (s *Supervisor) remains(ctx context.Context, id string) error {
 	for end := time.Now().Add(removalWait); ; {
 		_, run, err := s.get(ctx, id, true)
-		if err != nil || !run.Status.Over() {
+		if err != nil || !run.Status.IsFinal() {
 			return err
 		}
 		held, err := s.leaser.Holder(ctx, s.key(id))

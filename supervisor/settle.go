@@ -202,7 +202,7 @@ func (r *Run) restore() error {
 		*run = before
 		run.HandOver = false // a person must act before the run can continue
 	}
-	if !before.Status.Over() {
+	if !before.Status.IsFinal() {
 		paused.Session = "" // only the first pause of a fork has this field
 		return r.appendMark(mark.KindRunPaused, paused, back)
 	}

@@ -214,7 +214,7 @@ func (s *Supervisor) startInExisting(ctx context.Context, id string, req *Reques
 	// This check needs the lease: without it, another process can start a run in between.
 	_, last, err := s.get(ctx, id, true)
 	switch {
-	case err == nil && !last.Status.Over():
+	case err == nil && !last.Status.IsFinal():
 		err = fmt.Errorf("%w: the last run of session %q is %s: resume or cancel it first", ErrUnderWay, id,
 			last.Status)
 	case errors.Is(err, ErrNotFound): // nothing has run in the session
@@ -267,7 +267,7 @@ func (r *Run) submit(req *Request) error {
 	if err != nil {
 		return err
 	}
-	if own := statekey.OwnState(view.State()); !view.Noted() && len(own) > 0 {
+	if own := statekey.OwnState(view.State()); !view.HasStateInLog() && len(own) > 0 {
 		maps.Copy(ev.Actions.StateDelta, own)
 		ev.Actions.StateDelta[mark.KeyNoted] = true
 	}

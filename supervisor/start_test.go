@@ -161,8 +161,8 @@ func TestRunBeginsWithItsTempKeys(t *testing.T) {
 				t.Errorf("temp:mood is %v", got)
 			}
 			v := view(t, store, run.ID())
-			if topic, _ := v.State().Get("topic"); topic != "cats" || v.Noted() {
-				t.Errorf("topic is %v, and the log has the state once more: %v", topic, v.Noted())
+			if topic, _ := v.State().Get("topic"); topic != "cats" || v.HasStateInLog() {
+				t.Errorf("topic is %v, and the log has the state once more: %v", topic, v.HasStateInLog())
 			}
 		})
 	}

@@ -67,7 +67,7 @@ func (s *Supervisor) handTo(ctx context.Context, id, driver string) error {
 	switch {
 	case err != nil:
 		return err
-	case run.Status.Over():
+	case run.Status.IsFinal():
 		return fmt.Errorf("%w: it is %s", ErrOver, run.Status)
 	case run.Driver == driver && (run.HandOver || run.Status == mark.RunRunning):
 		return nil

@@ -80,7 +80,7 @@ func (w *Worker) mayResume(ctx context.Context, in *asking) error {
 		return err
 	case st.Status == mark.RunRunning:
 		return fmt.Errorf("resume run %q: %w", in.RunID, supervisor.ErrUnderWay)
-	case st.Status.Over() && st.Status != mark.RunCanceled && !in.Continue && in.Do != Raise:
+	case st.Status.IsFinal() && st.Status != mark.RunCanceled && !in.Continue && in.Do != Raise:
 		return fmt.Errorf("resume run %q: %w: it %s", in.RunID, supervisor.ErrOver, st.Status)
 	case in.Do == Raise && in.Limits == nil:
 		return fmt.Errorf("%w: it raises no limit; set Limits", errRequest)

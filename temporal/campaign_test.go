@@ -298,7 +298,7 @@ func (k *campaign) paused(r *trial, first func()) bool {
 		return !k.unless(err, supervisor.ErrOver, supervisor.ErrPaused)
 	}
 	st := r.standing()
-	for !st.Run.Status.Over() && st.Run.Status == mark.RunRunning || st.Run.HandOver {
+	for !st.Run.Status.IsFinal() && st.Run.Status == mark.RunRunning || st.Run.HandOver {
 		r.next(st.Seq)
 		st = r.standing()
 	}

@@ -144,12 +144,12 @@ func (d *driver) take(ctx context.Context) (*supervisor.Run, Status, error) {
 			return nil, st, err
 		}
 		known := st.Seq <= d.in.After
-		if !known && !st.goesOn() || st.Status.Over() && st.Status != mark.RunCanceled && !d.in.Continue {
+		if !known && !st.goesOn() || st.Status.IsFinal() && st.Status != mark.RunCanceled && !d.in.Continue {
 			return nil, st, nil // what somebody wanted since stands, or it is over
 		}
 		opts := supervisor.ResumeOptions{After: max(d.in.After, 1), Owner: d.owner(), TakeOver: d.silent}
 		if known { // else an earlier attempt has taken it up so
-			opts.Program, opts.Continue = d.in.Program, d.in.Continue && st.Status.Over()
+			opts.Program, opts.Continue = d.in.Program, d.in.Continue && st.Status.IsFinal()
 		}
 		if known && d.in.Limits != nil {
 			if opts.Program, err = d.w.raised(ctx, d.in.RunID, d.in.Limits); err != nil {

@@ -305,7 +305,7 @@ func inProcesses(t *testing.T, ex *example, open func() session.Service, cut fun
 		if err := sup.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if end.Run.Status.Over() {
+		if end.Run.Status.IsFinal() {
 			return come(t, ex, store, id)
 		}
 		if end.Run.Status == mark.RunIsPaused {
@@ -378,7 +378,7 @@ func onTemporal(t *testing.T, c *cluster, ex *example) *outcome {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if st.Run.Status.Over() {
+		if st.Run.Status.IsFinal() {
 			break
 		}
 		for _, q := range p.open(c.sup, id) {
@@ -391,7 +391,7 @@ func onTemporal(t *testing.T, c *cluster, ex *example) *outcome {
 			}
 		}
 	}
-	if st, err := c.result(id); err != nil || !st.Status.Over() {
+	if st, err := c.result(id); err != nil || !st.Status.IsFinal() {
 		t.Errorf("the workflow ends as %+v, %v", st, err)
 	}
 	return come(t, ex, c.store, id)

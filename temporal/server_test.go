@@ -231,7 +231,7 @@ func (c *cluster) stands(id string, status mark.RunStatus) {
 		if st.Run.Status == status && !st.Run.HandOver {
 			return
 		}
-		if st.Run.Status.Over() {
+		if st.Run.Status.IsFinal() {
 			c.Fatalf("run %s is %s: %s", id, st.Run.Status, st.Run.Error)
 		}
 	}

@@ -85,7 +85,7 @@ func (c *cluster) over(id string) mark.Run {
 			c.Fatal(err)
 		}
 		run = st.Run
-		return run.Status.Over()
+		return run.Status.IsFinal()
 	})
 	return run
 }

@@ -217,7 +217,7 @@ func (r *trial) next(seq int64) {
 func (r *trial) passes(n int) bool {
 	st := r.standing()
 	for end := st.Seq + int64(n); st.Seq < end; st = r.standing() {
-		if st.Run.Status.Over() || st.Run.Status == mark.RunWaiting || r.Failed() {
+		if st.Run.Status.IsFinal() || st.Run.Status == mark.RunWaiting || r.Failed() {
 			return true
 		}
 		r.next(st.Seq)
@@ -251,7 +251,7 @@ func (r *trial) shepherd() {
 	for r.Context().Err() == nil && !r.Failed() {
 		st := r.standing()
 		switch {
-		case st.Run.Status.Over():
+		case st.Run.Status.IsFinal():
 			return
 		case st.Run.Status == mark.RunWaiting:
 			if r.answer() {

@@ -41,7 +41,7 @@ func Run(ctx workflow.Context, in Input) (Status, error) {
 			return r.now, workflow.NewContinueAsNewError(ctx, Workflow, in)
 		case next != nil:
 			err = r.drive(free, next)
-		case r.now.Status.Over():
+		case r.now.Status.IsFinal():
 			err = workflow.Await(free, func() bool { return workflow.AllHandlersFinished(free) })
 			if err == nil && r.next() == nil {
 				return r.over()
@@ -86,7 +86,7 @@ func (r *runs) drive(ctx workflow.Context, next *leg) error {
 
 // wait waits until somebody wants something of the run, or its deadline has passed.
 func (r *runs) wait(ctx workflow.Context) error {
-	wanted := func() bool { return r.next() != nil || r.look || r.now.Status.Over() || r.long(ctx) }
+	wanted := func() bool { return r.next() != nil || r.look || r.now.Status.IsFinal() || r.long(ctx) }
 	if r.now.Deadline.IsZero() {
 		return workflow.Await(ctx, wanted)
 	}

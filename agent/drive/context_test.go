@@ -270,7 +270,7 @@ func TestBuiltInNames(t *testing.T) {
 		RunConfig: &agent.RunConfig{Budget: &budget.Limits{Calls: 3}}}
 	l := &drive.Loop{
 		Name: "refine", Address: "refine", IterationAddress: "refine[1]", Iteration: 2, Plan: &loop.Plan{MaxIterations: 3}, Started: time.Now(),
-		Results: drive.Results{Score: new(6.5), BestScore: new(8.0), Rejected: &drive.Rejected{Reason: "too short"}},
+		Results: drive.Results{Score: new(6.5), BestScore: new(8.0), Rejected: &drive.RejectedIteration{Reason: "too short"}},
 	}
 	a := custom(t, "a", func(ctx agent.InvocationContext, _ yield) {
 		for _, name := range drive.BuiltIn {

@@ -89,9 +89,9 @@ func (f *fence) write(do func() error) error {
 	return f.outer.write(do)
 }
 
-// Fenced returns a context for code that may be abandoned while it still runs, such as a callback. The code sees the
+// WithFence returns a context for code that may be abandoned while it still runs, such as a callback. The code sees the
 // loops around it as they are now. After a call of close it can still read, but each write fails with err.
-func (p Place) Fenced() (fenced agent.InvocationContext, close func(err error)) {
+func (p Place) WithFence() (fenced agent.InvocationContext, close func(err error)) {
 	inv := parentInvocation(p.ctx)
 	c := inv.copy(p.ctx)
 	c.loop, c.fence = inv.loop.snapshot(), newFence(inv)

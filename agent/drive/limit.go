@@ -50,7 +50,7 @@ func (i *invocation) checkStateLimit(ev *session.Event) error {
 	switch c, near := view.Change(ev), limit-limit/5; {
 	case c.After <= c.Before:
 	case c.After > limit:
-		return &session.StateLimitError{StateChange: c, Limit: limit, Whose: whose}
+		return &session.StateLimitError{StateChange: c, Limit: limit, SetBy: whose}
 	case c.After > near && c.Before <= near:
 		Annotate(ev, mark.MetadataWarning, fmt.Sprintf("the state has %d of %d bytes", c.After, limit))
 	}

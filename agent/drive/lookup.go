@@ -111,7 +111,7 @@ func (l *Loop) lookup(name string) (any, bool) {
 	return nil, false
 }
 
-func (r *Rejected) lookup(key string) (any, bool) {
+func (r *RejectedIteration) lookup(key string) (any, bool) {
 	switch {
 	case r == nil:
 		return nil, false

@@ -68,7 +68,7 @@ type Results struct {
 	// They are nil if there is no such iteration, or if the loop keeps no states.
 	Prev, Best map[string]any
 	// Rejected is the previous iteration if it was not accepted, or nil.
-	Rejected *Rejected
+	Rejected *RejectedIteration
 	// History has the iterations before this one. It is nil unless a step reads it: see [Traits].
 	History *History
 }
@@ -161,8 +161,8 @@ func (l *Loop) Fresh() *Loop {
 	return nil
 }
 
-// Rejected is an iteration that its loop has not accepted.
-type Rejected struct {
+// RejectedIteration is an iteration that its loop has not accepted.
+type RejectedIteration struct {
 	Iteration int
 	// Reason says why, for people and models.
 	Reason string
@@ -222,32 +222,32 @@ func (p Place) Marks() bool {
 	return inv != nil && inv.run.Marks
 }
 
-// Slice limits one of several loops that run in parallel, until it is known which loop is the best. The agent that
-// runs the loops makes a slice for each, and gives it to the loop by [WithSlice].
-type Slice struct {
+// RaceLimit limits one of several loops that run in parallel, until it is known which loop is the best. The agent that
+// runs the loops makes one for each, and gives it to the loop by [WithRaceLimit].
+type RaceLimit struct {
 	// Loop is the name of the loop.
 	Loop string
 	// Iterations and Budget limit the loop in addition to its own limits; 0 and the zero value set no limit.
 	Iterations uint
 	Budget     budget.Limits
-	// Over is called when the loop has reached a limit of the slice, and no limit of its own. It waits until the best
-	// loop is known, and reports whether this loop continues without the slice. It returns false if ctx has ended. If
-	// Over is nil the loop stops.
-	Over func(ctx context.Context, s mark.Standing) (goesOn bool)
-	// Ended is called with the standing of a loop that stops.
-	Ended func(mark.Standing)
+	// OnLimit is called when the loop has reached one of these limits, and no limit of its own. It waits until the best
+	// loop is known, and reports whether this loop continues without them. It returns false if ctx has ended. If
+	// OnLimit is nil the loop stops.
+	OnLimit func(ctx context.Context, s mark.Standing) (goesOn bool)
+	// OnStop is called with the standing of a loop that stops.
+	OnStop func(mark.Standing)
 }
 
-type sliceKey struct{}
+type raceLimitKey struct{}
 
-// WithSlice returns ctx with a slice for the loop that runs under it.
-func WithSlice(ctx context.Context, s *Slice) context.Context {
-	return context.WithValue(ctx, sliceKey{}, s)
+// WithRaceLimit returns ctx with limits for the loop that runs under it.
+func WithRaceLimit(ctx context.Context, s *RaceLimit) context.Context {
+	return context.WithValue(ctx, raceLimitKey{}, s)
 }
 
-// SliceOf returns the slice of the loop of that name; nil if it has none.
-func SliceOf(ctx context.Context, loop string) *Slice {
-	if s, _ := ctx.Value(sliceKey{}).(*Slice); s != nil && s.Loop == loop {
+// RaceLimitOf returns the limits of the loop of that name; nil if it has none.
+func RaceLimitOf(ctx context.Context, loop string) *RaceLimit {
+	if s, _ := ctx.Value(raceLimitKey{}).(*RaceLimit); s != nil && s.Loop == loop {
 		return s
 	}
 	return nil

@@ -97,7 +97,7 @@ func (c *PolicyRun) storeAtOnce(yield func(*session.Event) bool) func(*session.E
 	}
 	return func(ev *session.Event) bool {
 		if ev.Mark != nil && ev.Seq == 0 {
-			ev.Mark.Joins = false
+			ev.Mark.Batch = false
 		}
 		return yield(ev)
 	}

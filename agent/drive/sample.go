@@ -192,8 +192,8 @@ func (s *Sample) eventsFor(evs session.Events, run string, loop session.Address)
 	}
 	seen := &answerEvents{evs, cut, nil}
 	for i := cut; i < n; i++ {
-		if ev := evs.At(i); ev.Address.Under(s.At) || seen.own != nil && ev.Author == "user" {
-			seen.own = append(seen.own, ev)
+		if ev := evs.At(i); ev.Address.Under(s.At) || seen.added != nil && ev.Author == "user" {
+			seen.added = append(seen.added, ev)
 		}
 	}
 	return seen
@@ -202,17 +202,17 @@ func (s *Sample) eventsFor(evs session.Events, run string, loop session.Address)
 // answerEvents is a log that has the first events of another log, and then some of its later events.
 type answerEvents struct {
 	session.Events
-	cut int
-	own []*session.Event
+	history int // number of the first events of Events that are seen
+	added   []*session.Event
 }
 
-func (e *answerEvents) Len() int { return e.cut + len(e.own) }
+func (e *answerEvents) Len() int { return e.history + len(e.added) }
 
 func (e *answerEvents) At(i int) *session.Event {
-	if i < e.cut {
+	if i < e.history {
 		return e.Events.At(i)
 	}
-	return e.own[i-e.cut]
+	return e.added[i-e.history]
 }
 
 func (e *answerEvents) All() iter.Seq[*session.Event] {

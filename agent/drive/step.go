@@ -356,8 +356,8 @@ func (s *Step) emitEvent(ev *session.Event, err error) bool {
 			if s.isReplayed(ev) && ev != At(s.inv).Recorded() {
 				return s.stopIfCanceled() // the mark was yielded before; do not yield it twice
 			}
-			if ev.Mark.Joins && !s.batching.passThrough {
-				ev.Mark.Joins = false
+			if ev.Mark.Batch && !s.batching.passThrough {
+				ev.Mark.Batch = false
 			}
 		}
 		if ev = s.resolveEvent(ev); ev == nil || !s.deliver(ev) {

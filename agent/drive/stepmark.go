@@ -63,8 +63,8 @@ func (s *Step) mark(kind mark.Kind, data any, at time.Time) bool {
 		}
 		m.Mark = *full
 	}
-	m.Mark.Joins = s.batching.afterEnd || s.batching.afterStart && kind == mark.KindStepStarted
-	m.Mark.Asks = s.batching.beforeRequest && m.Mark.Joins
+	m.Mark.Batch = s.batching.afterEnd || s.batching.afterStart && kind == mark.KindStepStarted
+	m.Mark.Asks = s.batching.beforeRequest && m.Mark.Batch
 	m.Event.Mark = &m.Mark
 	ev := s.resolveEvent(&m.Event)
 	return ev != nil && s.deliver(ev)
@@ -77,7 +77,7 @@ type eventWithMark struct {
 }
 
 // batching says which marks of a step can be stored together with the event after them: see
-// [mark.Mark.Joins].
+// [mark.Mark.Batch].
 type batching struct {
 	// passThrough: the agent yields the events of its steps, and does nothing else in between. Any other agent can
 	// have an effect before its next event, so a mark that passes through it is stored at once.

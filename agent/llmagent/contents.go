@@ -23,18 +23,18 @@ import (
 // history is the conversation as this agent's model sees it. It grows with the log. It reads each event once, and adds
 // each content to the conversation once.
 type history struct {
-	agent    *Agent
-	view     *session.View // nil if the history ends with the agent's run
-	branch   string
-	next     int   // index of the first event that has not been read
-	seen     int64 // sequence number of the last event that has been read
-	contents []*genai.Content
-	calls    map[string]int   // call ID -> index of the content that holds it
-	added    []*genai.Content // contents that tools added to the last request only
-	told     *genai.Content   // the instruction of the last request, if it follows the conversation
-	late     late
-	asked    *history                // the history before the running sample of a judge; nil without one
-	bare     map[*genai.Content]bare // bare forms of contents with calls whose IDs are not sent
+	agent       *Agent
+	view        *session.View // nil if the history ends with the agent's run
+	branch      string
+	next        int   // index of the first event that has not been read
+	seen        int64 // sequence number of the last event that has been read
+	contents    []*genai.Content
+	calls       map[string]int   // call ID -> index of the content that holds it
+	added       []*genai.Content // contents that tools added to the last request only
+	instruction *genai.Content   // the instruction of the last request, if it follows the conversation
+	late        late
+	asked       *history                // the history before the running sample of a judge; nil without one
+	bare        map[*genai.Content]bare // bare forms of contents with calls whose IDs are not sent
 
 	sent   bareList         // contents without the agent's own IDs
 	shared []*genai.Content // the slice of sent that requests share; each request has a beginning of it

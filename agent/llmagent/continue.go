@@ -56,7 +56,7 @@ func (r *run) turnAgain(last *session.Event) bool {
 	if err := r.countAgain(last); err != nil {
 		return r.fail(err)
 	}
-	r.prompt, r.told = "", "" // the logged request already had these texts
+	r.prompt, r.correction = "", "" // the logged request already had these texts
 	for {
 		r.judge(last)
 		if !r.yield(last, nil) {

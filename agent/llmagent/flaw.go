@@ -92,7 +92,7 @@ func (r *run) flaw(last *session.Event) error {
 	case isCut(resp):
 		return r.cut()
 	case isGarbled(resp) && r.again():
-		r.told = "Your call of a tool could not be read and was not made: " + resp.ErrorMessage +
+		r.correction = "Your call of a tool could not be read and was not made: " + resp.ErrorMessage +
 			". Call the tool again; its arguments are one JSON object."
 		return nil
 	}
@@ -130,13 +130,13 @@ func (r *run) more(list []*genai.Content) (more []*genai.Content) {
 		}
 		more = append(more, genai.NewContentFromText(prompt, genai.RoleUser))
 	}
-	if told := r.history.told; told != nil {
+	if told := r.history.instruction; told != nil {
 		more = append(more[:len(more):len(more)], told)
 	}
-	if r.told != "" {
-		more = append(more, genai.NewContentFromText(r.told, genai.RoleUser))
+	if r.correction != "" {
+		more = append(more, genai.NewContentFromText(r.correction, genai.RoleUser))
 	}
-	r.prompt, r.told = "", ""
+	r.prompt, r.correction = "", ""
 	return more
 }
 

@@ -28,7 +28,7 @@ const (
 )
 
 // request builds the request to the model. Its contents are those of the history, which other requests share. Contents
-// that tools have added are in h.added, and an instruction that follows the conversation is in h.told. The hint is nil
+// that tools have added are in h.added, and an instruction that follows the conversation is in h.instruction. The hint is nil
 // if the provider's cache is off.
 func (a *Agent) request(ctx agent.Context, h *history) (*model.LLMRequest, *model.CacheHint, error) {
 	made := new(struct { // one allocation instead of three, because every turn needs them
@@ -51,7 +51,7 @@ func (a *Agent) request(ctx agent.Context, h *history) (*model.LLMRequest, *mode
 		all.add(text, len(text))
 	}
 	var err error
-	if h.told, err = a.systemInstruction(ctx, &all); err != nil {
+	if h.instruction, err = a.systemInstruction(ctx, &all); err != nil {
 		return nil, nil, err
 	}
 	text := strings.Join(all.list, "\n\n")

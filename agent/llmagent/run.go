@@ -34,7 +34,7 @@ type run struct {
 	wrong      []string              // problems of the last final answer; nil if it fits
 	tried      int                   // number of requests of this turn, plus vain
 	vain       int                   // number of requests of the turns just before this one that had no result
-	told       string                // problem of the last answer, for the next request
+	correction string                // problem of the last answer, for the next request
 	next       agent.Agent           // agent that continues in this agent's place
 	questions  int                   // number of questions to a person
 	turns      int                   // number of turns, including those in the log
@@ -111,7 +111,7 @@ func (r *run) follow(req *model.LLMRequest, last *session.Event) bool {
 	if len(calls) > 0 {
 		return r.answer(req, calls, nil, nil) && !ends(&last.Actions)
 	}
-	if r.told != "" {
+	if r.correction != "" {
 		return true
 	}
 	if r.wrong == nil || ends(&last.Actions) {

@@ -32,14 +32,14 @@ func (a *Agent) addTransfer(ctx agent.Context, req *model.LLMRequest) (string, e
 	if t.tool == nil || req.Tools[transferName] != nil {
 		return "", nil
 	}
-	return t.told, tool.Pack(req, t.tool)
+	return t.instruction, tool.Pack(req, t.tool)
 }
 
 // transfer has the tool that hands the conversation to another agent, and the instruction about it.
 type transfer struct {
-	tree *drive.Tree
-	tool *transferTool // nil if the agent has no successors
-	told string        // instruction about the successors
+	tree        *drive.Tree
+	tool        *transferTool // nil if the agent has no successors
+	instruction string        // instruction about the successors
 }
 
 func (a *Agent) newTransfer(tree *drive.Tree) *transfer {
@@ -61,7 +61,7 @@ func (a *Agent) newTransfer(tree *drive.Tree) *transfer {
 	if parent != nil {
 		fmt.Fprintf(&b, " What is neither yours nor theirs goes to %s, who is above you.", parent.Name())
 	}
-	return &transfer{tree: tree, tool: newTransferTool(to), told: b.String()}
+	return &transfer{tree: tree, tool: newTransferTool(to), instruction: b.String()}
 }
 
 // successors returns the agents that this agent may hand the conversation to: its sub-agents and, if its parent is a

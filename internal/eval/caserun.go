@@ -58,7 +58,7 @@ func (e *Eval) play(ctx context.Context, j *job) (why string, err error) {
 			run, err = e.start(ctx, j, turns)
 		case last.Status == mark.RunCompleted:
 			return "", nil
-		case last.Status.Over():
+		case last.Status.IsFinal():
 			return cmp.Or(last.Error, "it was "+string(last.Status)), nil
 		default:
 			if why, err = e.answer(ctx, j, view); err == nil && why == "" {

@@ -96,9 +96,9 @@ type Mark struct {
 	Kind Kind `json:"kind"`
 	// Data is the kind's own record, as JSON.
 	Data json.RawMessage `json:"data,omitempty"`
-	// Joins says that the agent yields its next event at once after the mark, with no effect on the outside
-	// world in between. A runner may store the two together. Joins is not stored.
-	Joins bool `json:"-"`
+	// Batch says that the agent yields its next event at once after the mark, with no effect on the outside
+	// world in between. A runner may store the two together. Batch is not stored.
+	Batch bool `json:"-"`
 	// Asks says of a start that joins that the event after it is a [KindRequested]. The start then waits for
 	// that event also behind the end of a step that does more than compute. Asks is not stored.
 	Asks bool `json:"-"`

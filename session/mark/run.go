@@ -21,8 +21,8 @@ const (
 	RunCanceled  RunStatus = "canceled"
 )
 
-// Over reports whether the run has completed, failed or was canceled.
-func (s RunStatus) Over() bool { return s == RunCompleted || s == RunFailed || s == RunCanceled }
+// IsFinal reports whether the run has completed, failed or was canceled.
+func (s RunStatus) IsFinal() bool { return s == RunCompleted || s == RunFailed || s == RunCanceled }
 
 // Run is a session's record of its last run, stored under [KeyRun].
 type Run struct {

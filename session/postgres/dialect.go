@@ -72,11 +72,11 @@ func sqlState(err error) string {
 func classify(err error) sqlstore.Class {
 	switch state := sqlState(err); {
 	case state == "40001", state == "40P01", state == "55P03": // lost to another transaction
-		return sqlstore.Again
+		return sqlstore.Retryable
 	case state == "53300", state == "57P03": // no connection free; starting
-		return sqlstore.Again
+		return sqlstore.Retryable
 	case strings.HasPrefix(state, "57P"), strings.HasPrefix(state, "08"), state == "25P03": // the server goes away
-		return sqlstore.Lost
+		return sqlstore.ConnectionLost
 	case state != "":
 		return sqlstore.Final
 	}
@@ -89,7 +89,7 @@ func classify(err error) sqlstore.Class {
 	case network, connecting, pgconn.SafeToRetry(err), pgconn.Timeout(err),
 		errors.Is(err, context.DeadlineExceeded), errors.Is(err, driver.ErrBadConn), errors.Is(err, sql.ErrConnDone),
 		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
-		return sqlstore.Lost
+		return sqlstore.ConnectionLost
 	}
 	return sqlstore.Final
 }
@@ -113,7 +113,7 @@ func (d *dialect) explain(err error) error {
 			"raise the server's max_connections"
 	case state == "XX001", state == "XX002":
 		hint = "the server says that its data is damaged: restore them from a backup"
-	case classify(err) == sqlstore.Lost:
+	case classify(err) == sqlstore.ConnectionLost:
 		hint = "the server at " + d.config.Host + " does not answer: see whether it runs, and resume when it does; " +
 			"everything that was accepted before is kept"
 	default:

@@ -73,7 +73,7 @@ func (c *Counted) Get(ctx context.Context, req *session.GetRequest) (*session.Ge
 		}
 		cfg.State[mark.KeyRun] = string(text)
 	}
-	if was.Noted() {
+	if was.HasStateInLog() {
 		cfg.State[mark.KeyNoted] = true
 	}
 	if s := was.Log().Superseded(); s != nil {

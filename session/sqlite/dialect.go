@@ -70,10 +70,10 @@ func code(err error) int {
 func classify(err error) sqlstore.Class {
 	switch code(err) {
 	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_SCHEMA, lib.SQLITE_PROTOCOL:
-		return sqlstore.Again
+		return sqlstore.Retryable
 	}
 	if errors.Is(err, sqldriver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
-		return sqlstore.Lost
+		return sqlstore.ConnectionLost
 	}
 	return sqlstore.Final
 }

@@ -31,7 +31,7 @@ func ListOpen(ctx context.Context, svc session.Service, req *session.ListRequest
 	}
 	var open []session.Session
 	for _, one := range got.Sessions {
-		if run := session.RunOf(one); run != nil && !run.Status.Over() {
+		if run := session.RunOf(one); run != nil && !run.Status.IsFinal() {
 			open = append(open, one)
 		}
 	}

@@ -90,7 +90,7 @@ func New(cfg Config) (agent.Agent, error) {
 }
 
 // continuesAtOnce reports whether the loop continues after a step or an iteration without a wait and
-// without a call of the user's code: see [mark.Mark.Joins].
+// without a call of the user's code: see [mark.Mark.Batch].
 func (a *Agent) continuesAtOnce() bool {
 	p := a.plan
 	waits := func(s loop.Step) bool { return s.DelayBefore > 0 || s.DelayAfter > 0 || s.Circuit != nil }

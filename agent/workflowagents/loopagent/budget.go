@@ -16,15 +16,15 @@ import (
 // loop has ended.
 func (r *run) openBudget() func() {
 	whole := r.plan
-	if r.spending.slice != nil {
-		whole = r.spending.slice.whole
+	if r.spending.race != nil {
+		whole = r.spending.race.ownPlan
 	}
 	var limits budget.Limits
 	if b := whole.Budget; b != nil {
 		limits = budget.Limits{Calls: b.Calls, Tokens: b.Tokens, Cost: b.Cost}
 	}
 	own := r.place.Budget().Child(limits).Named(r.Name())
-	if s := r.spending.slice; s != nil {
+	if s := r.spending.race; s != nil {
 		s.loopBudget = own
 		own = own.Child(s.Budget).Named(r.Name())
 		s.budget = own

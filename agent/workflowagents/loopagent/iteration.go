@@ -121,7 +121,7 @@ func (r *run) endIteration(it *loop.IterationRecord) bool {
 	ok := len(r.cfg.AfterIteration) == 0 || r.callAfter(*it)
 	r.loop.Rejected = nil
 	if it.Rejected != "" {
-		r.loop.Rejected = &drive.Rejected{Iteration: it.Number, Reason: it.Rejected}
+		r.loop.Rejected = &drive.RejectedIteration{Iteration: it.Number, Reason: it.Rejected}
 	}
 	goal, own, rival := r.restores() && it.Best, r.tally.Own.Iteration == it.Number, r.tally.Rival.Iteration == it.Number
 	if !r.cfg.KeepStates && !goal && !own && !rival && it.Rejected == "" {
@@ -224,7 +224,7 @@ func (r *run) callWithGrace(in agent.InvocationContext, f func(agent.InvocationC
 	if !r.mode.timed {
 		return false, callRecovering(in, f)
 	}
-	ctx, closeFence := drive.At(in).Fenced()
+	ctx, closeFence := drive.At(in).WithFence()
 	ended := make(chan error, 1)
 	go func() {
 		err := errors.New("it ended its goroutine by runtime.Goexit; it must return instead") // as t.Fatal does

@@ -18,7 +18,7 @@ func (r *run) yieldEndMark(d *loop.Decision, o *loop.Outcome) bool {
 	switch {
 	case ev == nil:
 		begun := r.markFor(r.current.address, mark.KindStepStarted, nil)
-		begun.Mark.Joins = true // the end of the step follows
+		begun.Mark.Batch = true // the end of the step follows
 		if !r.yieldMark(begun) {
 			return false
 		}
@@ -46,7 +46,7 @@ func (r *run) yieldEndMark(d *loop.Decision, o *loop.Outcome) bool {
 		return false
 	}
 	r.current.endMark = nil
-	ev.Mark.Joins = r.mode.batchesMarks && o.Failure == nil && !fin.Canceled
+	ev.Mark.Batch = r.mode.batchesMarks && o.Failure == nil && !fin.Canceled
 	return r.yieldMark(ev)
 }
 

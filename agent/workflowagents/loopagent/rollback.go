@@ -18,7 +18,7 @@ import (
 func (r *run) rollBack(d *loop.Decision) bool {
 	to := r.stateOf(d.To)
 	if d.Ended.Number == 0 { // a limit has stopped the loop in the middle of an iteration
-		r.loop.Rejected = &drive.Rejected{Iteration: d.Iteration, Reason: "a limit cut the iteration short",
+		r.loop.Rejected = &drive.RejectedIteration{Iteration: d.Iteration, Reason: "a limit cut the iteration short",
 			State: r.snapshot(r.loop.Address).state}
 	}
 	ev := &session.Event{}

@@ -20,7 +20,7 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 	if r.place.IsReplay() {
 		r.useLoggedRules()
 	}
-	r.applySlice()
+	r.applyRaceLimit()
 	if r.mode.timed {
 		defer r.openBudget()()
 	}
@@ -89,7 +89,7 @@ func (r *run) decide(d *loop.Decision) bool {
 
 // carryOut carries out a decision and reports whether the loop continues.
 func (r *run) carryOut(d *loop.Decision) bool {
-	if more, done := r.decideSlice(d); done {
+	if more, done := r.decideRaceLimit(d); done {
 		return more
 	}
 	if r.phase.notContinued == nil && r.continueWithPlan() {

@@ -60,7 +60,7 @@ type steps struct {
 
 // spending has the budgets of the loop.
 type spending struct {
-	slice     *raceSlice    // nil if the loop does not run in a race
+	race      *raceLimit    // nil if the loop does not run in a race
 	budget    *budget.Meter // the loop's own; nil if the loop reads no clock
 	finalizer *budget.Hold  // reserved for the finalizer
 }

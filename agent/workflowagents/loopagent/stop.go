@@ -36,8 +36,8 @@ func (r *run) stop(rec *loop.StopRecord) {
 	if r.mode.tracksResults {
 		_, rec.Result = r.result(rec.Result)
 	}
-	if r.spending.slice != nil && r.spending.slice.Ended != nil {
-		r.spending.slice.Ended(r.standing(rec))
+	if r.spending.race != nil && r.spending.race.OnStop != nil {
+		r.spending.race.OnStop(r.standing(rec))
 	}
 	r.observeStop(rec)
 	var panicked error
@@ -216,7 +216,7 @@ func (r *run) mark(kind mark.Kind, data any, ev *session.Event) bool {
 	if ev == nil {
 		ev = &session.Event{}
 	}
-	m.Joins = r.mode.batchesMarks && (kind == mark.KindIterationFinished || kind == mark.KindLoopStarted)
+	m.Batch = r.mode.batchesMarks && (kind == mark.KindIterationFinished || kind == mark.KindLoopStarted)
 	ev.Mark = m
 	return r.yield(ev, nil)
 }

@@ -60,7 +60,7 @@ type race struct {
 type lane struct {
 	name     string
 	at       session.Address
-	slice    *drive.Slice
+	limit    *drive.RaceLimit
 	standing *mark.Standing // nil until the loop has ended, or waits
 	waits    bool           // at the end of its slice
 	done     bool           // the loop has ended
@@ -124,10 +124,10 @@ func (r *race) lane(i int, t *turn) *lane {
 		return nil
 	}
 	l := r.lanes[i]
-	l.slice = &drive.Slice{Loop: l.name, Iterations: r.Iterations, Budget: r.Budget,
-		Ended: func(s mark.Standing) { l.last = &s }}
+	l.limit = &drive.RaceLimit{Loop: l.name, Iterations: r.Iterations, Budget: r.Budget,
+		OnStop: func(s mark.Standing) { l.last = &s }}
 	if r.Continue {
-		l.slice.Over = func(ctx context.Context, s mark.Standing) bool { return r.wait(ctx, l, t, s) }
+		l.limit.OnLimit = func(ctx context.Context, s mark.Standing) bool { return r.wait(ctx, l, t, s) }
 	}
 	return l
 }
@@ -157,7 +157,7 @@ func (l *lane) under(ctx agent.InvocationContext) agent.InvocationContext {
 	if l == nil {
 		return ctx
 	}
-	return ctx.WithContext(drive.WithSlice(ctx, l.slice))
+	return ctx.WithContext(drive.WithRaceLimit(ctx, l.limit))
 }
 
 // end reports how the loop ended, with the error err or without one.

@@ -213,7 +213,7 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 			res.next = append(res.next, "Try the failed tasks again: take the branch, replace [!] by [ ] in its plan, and start refrain loop with the plan")
 		case stands == mark.RunFailed:
 			res.next = append(res.next, "Try the failed step again with: refrain resume "+id+" --retry")
-		case !stands.Over() || stands == mark.RunCanceled:
+		case !stands.IsFinal() || stands == mark.RunCanceled:
 			res.next = append(res.next, runstore.HowToResumeIn(context.Background(), f.stock.Service, id))
 		}
 	}

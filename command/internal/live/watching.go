@@ -134,7 +134,7 @@ func (w *Watching) stands() bool {
 	case mark.KindRunPaused:
 		return !w.handedOver() && !w.moves()
 	case mark.KindStepFinished:
-		return !w.owned && w.Summary().Status.Over()
+		return !w.owned && w.Summary().Status.IsFinal()
 	}
 	return false
 }

@@ -132,7 +132,7 @@ func (p *Plan) hash() string {
 // Outcome is what came of an iteration.
 type Outcome struct {
 	Succeeded bool   // the command of the task
-	Said      string // the agent's last words
+	Output    string // the agent's last message
 	Tries     int    // after which a task has failed
 	Stop      bool   // the loop ends when a task has failed
 }
@@ -154,7 +154,7 @@ func (p *Plan) Tick(next Next, o Outcome) Ticked {
 	g := next.State
 	g.Failed, g.Tries = clone(g.Failed), clone(g.Tries)
 	out := Ticked{Total: len(p.Tasks)}
-	blocked := blockedBy(o.Said)
+	blocked := blockedBy(o.Output)
 	stops := false
 	switch {
 	case next.Key == "":
@@ -162,7 +162,7 @@ func (p *Plan) Tick(next Next, o Outcome) Ticked {
 		g.Done = append(append([]string(nil), g.Done...), next.Key)
 		delete(g.Tries, next.Key)
 		g.Before = Before{}
-		out.Commit = next.Title + "\n\n" + clip(o.Said, mostWords)
+		out.Commit = next.Title + "\n\n" + clip(o.Output, mostWords)
 	default:
 		g.Tries[next.Key]++
 		if blocked != "" || g.Tries[next.Key] >= o.Tries {

@@ -133,7 +133,7 @@ func (f *runsFlags) workflows(ctx context.Context, e *term.Env, rows []listedRun
 	defer c.Close()
 	for i := range rows {
 		r := &rows[i]
-		if _, theirs := runstore.QueueOf(r.Driver); !theirs || mark.RunStatus(r.Status).Over() {
+		if _, theirs := runstore.QueueOf(r.Driver); !theirs || mark.RunStatus(r.Status).IsFinal() {
 			continue
 		}
 		if r.Workflow, err = c.Workflow(ctx, r.ID, r.Driver); err != nil {

@@ -114,12 +114,12 @@ func (f *askFlags) ask(ctx context.Context, e *term.Env, word, do string) error 
 			return term.Failure(fmt.Errorf("wait for run %s: %w", id, err))
 		}
 		fmt.Fprintf(e.Stderr, "run %s %s\n", id, standsNow(&run))
-		if f.edit && !run.Status.Over() {
+		if f.edit && !run.Status.IsFinal() {
 			if err := editable(ctx, e, s, id); err != nil {
 				return term.Failure(err)
 			}
 		}
-		if !run.Status.Over() {
+		if !run.Status.IsFinal() {
 			fmt.Fprintln(e.Stderr, runstore.HowToResumeIn(ctx, s.Service, id))
 		}
 		return nil

@@ -144,7 +144,7 @@ func (s *planStep) tick(stdin io.Reader, file string) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the number of tries: %w", err)
 	}
-	t := s.plan.Tick(next, plan.Outcome{Succeeded: s.getenv("INPUT_CODE") == "0", Said: string(said), Tries: tries,
+	t := s.plan.Tick(next, plan.Outcome{Succeeded: s.getenv("INPUT_CODE") == "0", Output: string(said), Tries: tries,
 		Stop: s.getenv("INPUT_ON_FAILURE") == "stop"})
 	return t, s.write(file, t.Progress)
 }

@@ -126,7 +126,7 @@ func (f *resumeFlags) byCluster(ctx context.Context, e *term.Env, sup *superviso
 	switch {
 	case theirs && queue != f.Queue && f.QueueGiven:
 		return term.UsageError(fmt.Errorf("run %s belongs to the task queue %s; leave out --task-queue", id, queue))
-	case !theirs && (opts.Program != nil || opts.Continue || run.Status.Over()):
+	case !theirs && (opts.Program != nil || opts.Continue || run.Status.IsFinal()):
 		return term.UsageError(fmt.Errorf("no cluster drives run %s; a cluster takes over only an unchanged run that is paused or "+
 			"interrupted, so leave out the changes, or --temporal", id))
 	}

@@ -103,7 +103,7 @@ func showUnfinished(ctx context.Context, e *term.Env, store session.Service) err
 	open := 0
 	for _, s := range all {
 		run := session.RunOf(s)
-		if run == nil || run.Status.Over() {
+		if run == nil || run.Status.IsFinal() {
 			continue
 		}
 		open++

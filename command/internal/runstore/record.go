@@ -60,7 +60,7 @@ func (r *recorder) Start(ctx context.Context, req *session.StartRequest) (*sessi
 }
 
 func (r *recorder) write(ev *session.Event) error {
-	line, err := progress.MarshalJSON(ev.Kept())
+	line, err := progress.MarshalJSON(ev.WithoutTemp())
 	if err != nil {
 		return fmt.Errorf("record event %d: %w", ev.Seq, err)
 	}

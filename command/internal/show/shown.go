@@ -158,7 +158,7 @@ func Of(ctx context.Context, r *runstore.Run, opts runlog.ReportOptions) (*Shown
 		err = term.Failure(err)
 	}
 	view := r.View()
-	if view != nil && !mark.RunStatus(rep.Status).Over() { // an audit export has no state
+	if view != nil && !mark.RunStatus(rep.Status).IsFinal() { // an audit export has no state
 		if p, err := program.Of(view); err == nil {
 			def, _ := p.Definition()
 			rep.Answer = runstore.SaidLast(def, view, rep.Answer)

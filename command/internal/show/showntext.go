@@ -130,7 +130,7 @@ func (s *Shown) header(w io.Writer) {
 // ending writes the result of the run.
 func (s *Shown) ending(e *term.Env, w io.Writer) {
 	for i := range s.Loops {
-		if o := &s.Loops[i]; o.Reason == "" && !mark.RunStatus(s.Status).Over() {
+		if o := &s.Loops[i]; o.Reason == "" && !mark.RunStatus(s.Status).IsFinal() {
 			fmt.Fprintln(w)
 			printOutlook(w, o)
 		}
@@ -166,12 +166,12 @@ func (s *Shown) ending(e *term.Env, w io.Writer) {
 	case runlog.StatusInterrupted, string(mark.RunIsPaused), string(mark.RunCanceled):
 		fmt.Fprintf(w, "\n%s\n", e.Hint(brief.Clean(s.resume())))
 	}
-	if s.where != "" && mark.RunStatus(s.Status).Over() {
+	if s.where != "" && mark.RunStatus(s.Status).IsFinal() {
 		fmt.Fprintf(w, "\n%s\n", e.Hint(s.where))
 	}
 	if s.Answer != "" {
 		title := "Answer:"
-		if !mark.RunStatus(s.Status).Over() {
+		if !mark.RunStatus(s.Status).IsFinal() {
 			title = "Said last:"
 		}
 		fmt.Fprintln(w, "\n"+title)

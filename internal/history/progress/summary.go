@@ -83,7 +83,7 @@ func (f *SummaryFold) Add(ev *session.Event) {
 // Summary returns the summary of the events so far.
 func (f *SummaryFold) Summary() *Summary {
 	s := f.sum
-	if s.Status = cmp.Or(s.Status, mark.RunRunning); s.Status.Over() {
+	if s.Status = cmp.Or(s.Status, mark.RunRunning); s.Status.IsFinal() {
 		return &s
 	}
 	for _, q := range s.asked.Open() {

@@ -44,7 +44,7 @@ type ExportHead struct {
 }
 
 // isOver reports whether the run had ended when it was exported.
-func (h *ExportHead) isOver() bool { return h != nil && mark.RunStatus(h.Status).Over() }
+func (h *ExportHead) isOver() bool { return h != nil && mark.RunStatus(h.Status).IsFinal() }
 
 // exportTail is the last line of an export.
 type exportTail struct {

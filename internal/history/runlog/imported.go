@@ -28,7 +28,7 @@ func (r *Run) Import(file string) error {
 			return err
 		}
 	}
-	if run.ID == "" || run.Status.Over() {
+	if run.ID == "" || run.Status.IsFinal() {
 		return nil
 	}
 	last := r.Last()

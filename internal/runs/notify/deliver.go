@@ -104,7 +104,7 @@ func (n *Notifier) deliverOf(id string, out *outbox) error {
 		})
 	}
 	wg.Wait()
-	if run := session.RunOf(view); run == nil || !run.Status.Over() || left.Load() || len(out.Receivers) == 0 {
+	if run := session.RunOf(view); run == nil || !run.Status.IsFinal() || left.Load() || len(out.Receivers) == 0 {
 		return nil
 	}
 	n.mu.Lock()

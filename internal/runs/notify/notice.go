@@ -208,7 +208,7 @@ func files(view *session.View, n *Notice) {
 		return
 	}
 	v, _ := view.State().Get(runfiles.Key)
-	if n.Files = def.Workspace.Handed(v); n.Files.Command != "" && n.Status.Over() {
+	if n.Files = def.Workspace.Handed(v); n.Files.Command != "" && n.Status.IsFinal() {
 		n.Next = n.Files.Command
 	}
 }

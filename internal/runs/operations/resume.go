@@ -54,7 +54,7 @@ func (r *Runs) resume(ctx context.Context, id string, req *ResumeRequest, refusa
 	view := session.ViewOf(one)
 	run := session.RunOf(view)
 	unchanged := *req == (ResumeRequest{})
-	if run != nil && run.Driver != "" && !(r.mine(run) && (!unchanged || run.Status.Over())) {
+	if run != nil && run.Driver != "" && !(r.mine(run) && (!unchanged || run.Status.IsFinal())) {
 		if !unchanged {
 			return problem.New(http.StatusConflict, "other_driver", "The run is not driven here", "it belongs to %s, which "+
 				"continues it as it is; resume it without a change", run.Driver)
@@ -93,7 +93,7 @@ func (r *Runs) resume(ctx context.Context, id string, req *ResumeRequest, refusa
 			"client, and no definition with a workspace or notify: fork the run with it")
 	case r.mine(run):
 		return r.askWorkers(ctx, id, &opts)
-	case unchanged && run != nil && !run.Status.Over() && r.byWorkers(p, def):
+	case unchanged && run != nil && !run.Status.IsFinal() && r.byWorkers(p, def):
 		return r.hand(ctx, id, r.Driver)
 	}
 	made, err := p.Build(ctx, r.env(), def) // before anything is written

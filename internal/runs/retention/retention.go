@@ -99,7 +99,7 @@ func (r Rules) Expired(all []session.Session, now time.Time) (list []*Expired) {
 			x.parent = run.Parent.SessionID
 			forks[x.parent] = append(forks[x.parent], s.ID())
 		}
-		if run.Status.Over() && !caserun.Is(s.ID()) && x.Keep > 0 && now.Sub(x.Ended) > x.Keep {
+		if run.Status.IsFinal() && !caserun.Is(s.ID()) && x.Keep > 0 && now.Sub(x.Ended) > x.Keep {
 			due[s.ID()] = x
 		}
 	}

@@ -299,7 +299,7 @@ func TestDriversDie(t *testing.T) {
 			if err == nil {
 				end, err = run.Wait(t.Context())
 			}
-			if err == nil && end.Run.Status.Over() {
+			if err == nil && end.Run.Status.IsFinal() {
 				break
 			}
 			if kills > 200 {
@@ -422,7 +422,7 @@ func TestCutOff(t *testing.T) {
 	late := newOffice(t)
 	end := late.wait(late.driver(1<<40).Start(t.Context(), late.request(strings.Replace(waits, "    output_key",
 		"    timeout: 50ms\n    output_key", 1))))
-	if !end.Run.Status.Over() || late.cuts() != len(late.ids()) {
+	if !end.Run.Status.IsFinal() || late.cuts() != len(late.ids()) {
 		t.Errorf("it is %s, and %d of %d tasks were canceled", end.Run.Status, late.cuts(), len(late.ids()))
 	}
 }
@@ -503,7 +503,7 @@ func TestOnceInDoubt(t *testing.T) {
 			if err == nil {
 				end, err = run.Wait(t.Context())
 			}
-			if err == nil && end.Run.Status.Over() {
+			if err == nil && end.Run.Status.IsFinal() {
 				break
 			}
 			if events > 100 {

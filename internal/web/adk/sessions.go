@@ -319,7 +319,7 @@ func (a *API) patch(w http.ResponseWriter, r *http.Request, k sessionKey) error 
 	if err != nil {
 		return err
 	}
-	if run := session.RunOf(one); run != nil && !run.Status.Over() {
+	if run := session.RunOf(one); run != nil && !run.Status.IsFinal() {
 		return problem.New(http.StatusConflict, "run_under_way", "The run has not ended", "its state changes by its events alone")
 	}
 	if err := givable(req.StateDelta); err != nil {

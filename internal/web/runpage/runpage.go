@@ -309,7 +309,7 @@ func (p *Page) Head(s RunInfo) *Head {
 	}
 	h.ClockRunning = s.Status == string(mark.RunRunning)
 	main := t.Main()
-	if !mark.RunStatus(s.Status).Over() {
+	if !mark.RunStatus(s.Status).IsFinal() {
 		for _, q := range p.asked.Open() {
 			q.Text = brief.CleanText(q.Text)
 			h.Questions = append(h.Questions, Question{q.Question, q.At.Agent(), q.Iteration})

@@ -155,7 +155,7 @@ const rowSize = 512
 
 // encode encodes the event's row. It does not change the event.
 func (a *appending) encode(ev *session.Event) (err error) {
-	row := *ev.Kept()
+	row := *ev.WithoutTemp()
 	row.Seq = a.seq
 	if row.ID == "" {
 		row.ID = strconv.FormatInt(a.seq, 10)

@@ -61,11 +61,11 @@ type Class int
 const (
 	// Final: the operation would fail again.
 	Final Class = iota
-	// Again: the database did nothing, and the operation may succeed later.
-	Again
-	// Lost: the connection broke. If it broke during a commit, it is unknown whether the database committed the
+	// Retryable: the database did nothing, and the operation may succeed later.
+	Retryable
+	// ConnectionLost: the connection broke. If it broke during a commit, it is unknown whether the database committed the
 	// transaction.
-	Lost
+	ConnectionLost
 )
 
 // sql translates a statement to the dialect. It replaces {now}, {share} and {insert} by the dialect's words, and ? by

@@ -54,7 +54,7 @@ func (p *patience) over(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	class := p.store.dialect.Classify(err)
 	p.most = 500 * time.Millisecond
-	if class == Again { // keep the pauses short, because other calls overtake a call that pauses for long
+	if class == Retryable { // keep the pauses short, because other calls overtake a call that pauses for long
 		p.most = 20 * time.Millisecond
 	}
 	switch {

@@ -37,7 +37,7 @@ func (t *tx) setOpen(id int64, run []byte) error {
 	var text string
 	var r mark.Run
 	put := cutOpen
-	if json.Unmarshal(run, &text) == nil && json.Unmarshal([]byte(text), &r) == nil && !r.Status.Over() {
+	if json.Unmarshal(run, &text) == nil && json.Unmarshal([]byte(text), &r) == nil && !r.Status.IsFinal() {
 		put = putOpen
 	}
 	_, err := t.exec(put, id)

@@ -100,7 +100,7 @@ func (q *snapshot) try(ctx context.Context, begin string, look func(q *snapshot)
 	}
 	if begin == "" {
 		err := look(q)
-		if err != nil && !isRefusal(err) && q.store.dialect.Classify(err) == Lost {
+		if err != nil && !isRefusal(err) && q.store.dialect.Classify(err) == ConnectionLost {
 			q.disconnect()
 		}
 		return err

@@ -101,12 +101,12 @@ func (s *Store) since(ctx context.Context, key lease.Key, id, seen int64) (evs [
 type hub struct {
 	store *Store
 
-	mu       sync.Mutex
-	watchers map[int64]map[chan struct{}]bool // by the ID of the session's row
-	n        int                              // the number of watchers
-	closed   bool
-	quiet    context.CancelFunc // stops listening
-	heard    sync.WaitGroup     // waits for the goroutines that listen
+	mu        sync.Mutex
+	watchers  map[int64]map[chan struct{}]bool // by the ID of the session's row
+	n         int                              // the number of watchers
+	closed    bool
+	quiet     context.CancelFunc // stops listening
+	listeners sync.WaitGroup     // waits for the goroutines that listen
 }
 
 // join registers a watcher of a session. The channel has a value when the session may have changed since the last
@@ -128,7 +128,7 @@ func (h *hub) join(id int64) (more <-chan struct{}, leave func(), err error) {
 	if h.n++; h.n == 1 {
 		ctx, cancel := context.WithCancel(h.store.done)
 		h.quiet = cancel
-		h.heard.Go(func() { h.store.dialect.Listen(ctx, h.changed) })
+		h.listeners.Go(func() { h.store.dialect.Listen(ctx, h.changed) })
 	}
 	return c, func() { h.leave(id, c) }, nil
 }
@@ -173,5 +173,5 @@ func (h *hub) close() {
 	h.mu.Lock()
 	h.closed = true
 	h.mu.Unlock()
-	h.heard.Wait()
+	h.listeners.Wait()
 }

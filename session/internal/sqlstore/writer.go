@@ -229,7 +229,7 @@ func (t *tx) try(batch []*job) (err error) {
 		}
 	}
 	if _, err := t.exec("COMMIT"); err != nil {
-		if ctx.Err() != nil || t.store.dialect.Classify(err) == Lost {
+		if ctx.Err() != nil || t.store.dialect.Classify(err) == ConnectionLost {
 			for _, j := range batch {
 				j.unsure = j.unsure || j.err == nil // a refused job wrote nothing
 			}

@@ -49,7 +49,7 @@ type junitReader struct {
 	inCase  int             // the depth of the test case that is being read; 0 outside a test case
 	status  string          // of that test case: fail, skip or ""
 	name    string          // of that test case
-	told    strings.Builder // the text about its failure
+	failure strings.Builder // the text about its failure
 	telling bool            // the reader is in that text
 }
 
@@ -86,8 +86,8 @@ func (j *junitReader) document(from int) (int, error) {
 				return 0, err
 			}
 		case xml.CharData:
-			if j.telling && j.told.Len() < maxSummary {
-				j.told.Write(t)
+			if j.telling && j.failure.Len() < maxSummary {
+				j.failure.Write(t)
 			}
 		case xml.EndElement:
 			if err := j.end(t.Name.Local); err != nil {
@@ -116,7 +116,7 @@ func (j *junitReader) begin(t *xml.StartElement, at int) error {
 		switch name {
 		case "failure", "error":
 			j.status, j.telling = "fail", true
-			j.told.WriteString(attr("message") + "\n")
+			j.failure.WriteString(attr("message") + "\n")
 		case "skipped":
 			if j.status == "" {
 				j.status = "skip"
@@ -125,7 +125,7 @@ func (j *junitReader) begin(t *xml.StartElement, at int) error {
 	case j.inCase > 0:
 	case name == "testcase":
 		j.inCase, j.status, j.name = j.depth, "", strings.TrimLeft(attr("classname")+" "+attr("name"), " ")
-		j.told.Reset()
+		j.failure.Reset()
 		switch status := attr("status"); {
 		case status == "notrun", status == "disabled", status == "skipped", attr("result") == "skipped", attr("result") == "suppressed":
 			j.status = "skip"
@@ -162,7 +162,7 @@ func (j *junitReader) end(name string) error {
 		switch j.status {
 		case "fail":
 			j.Failed++
-			j.parts = append(j.parts, "FAIL: "+j.name+"\n"+strings.TrimSpace(j.told.String()))
+			j.parts = append(j.parts, "FAIL: "+j.name+"\n"+strings.TrimSpace(j.failure.String()))
 		case "skip":
 			j.Skipped++
 		default:

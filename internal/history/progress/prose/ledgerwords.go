@@ -85,8 +85,8 @@ func title(l *progress.Loop, lang Language, r *loop.Row) (w RowWords) {
 		w.Title = r.Expr // a part of stop_when
 		w.Title = cmp.Or(w.Title, r.Name)
 	}
-	if r.Kept > 0 {
-		w.Why = lang.say(whyKept, quantity(lang, r.Unit, r.Kept))
+	if r.Reserved > 0 {
+		w.Why = lang.say(whyKept, quantity(lang, r.Unit, r.Reserved))
 	}
 	return w
 }

@@ -11,35 +11,35 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// raceSlice has the limits of a loop that runs in a race with other loops. They hold until it is known which loop is the best;
-// see [drive.Slice].
-type raceSlice struct {
-	*drive.Slice
-	whole      *loop.Plan    // the plan of the loop without the slice
-	loopBudget *budget.Meter // the budget of the loop without the slice; nil if the loop reads no clock
-	budget     *budget.Meter // the budget of the slice, within loopBudget
+// raceLimit has the limits of a loop that runs in a race with other loops. They hold until it is known which loop is the best;
+// see [drive.RaceLimit].
+type raceLimit struct {
+	*drive.RaceLimit
+	ownPlan    *loop.Plan    // the plan of the loop without the race
+	loopBudget *budget.Meter // the budget of the loop without the race; nil if the loop reads no clock
+	budget     *budget.Meter // the budget in the race, within loopBudget
 	decided    bool          // it is known whether the loop continues
 }
 
-// applySlice gives the loop the plan of its slice, if it has one.
-func (r *run) applySlice() {
-	s := drive.SliceOf(r.ctx, r.Name())
+// applyRaceLimit gives the loop the plan with the limits of its race, if it has one.
+func (r *run) applyRaceLimit() {
+	s := drive.RaceLimitOf(r.ctx, r.Name())
 	if s == nil {
 		return
 	}
-	r.spending.slice = &raceSlice{Slice: s, whole: r.plan}
+	r.spending.race = &raceLimit{RaceLimit: s, ownPlan: r.plan}
 	own := *r.plan
 	if s.Iterations > 0 && (own.MaxIterations == 0 || s.Iterations < own.MaxIterations) {
 		own.MaxIterations = s.Iterations
 	}
 	own.Budget = lowerLimits(own.Budget, s.Budget)
 	r.plan = &own
-	if s.Over == nil {
+	if s.OnLimit == nil {
 		r.loop.Plan = &own
 	}
 }
 
-// lowerLimits returns a budget whose limits are the lower ones of b and of l, the limits of a slice.
+// lowerLimits returns a budget whose limits are the lower ones of b and of l, the limits of a race.
 func lowerLimits(b *loop.Budget, l budget.Limits) *loop.Budget {
 	if l == (budget.Limits{}) {
 		return b
@@ -61,31 +61,31 @@ func lowerLimits(b *loop.Budget, l budget.Limits) *loop.Budget {
 	return &own
 }
 
-// decideSlice handles a decision to stop that comes from the slice and not from a limit of the loop itself. It waits until it
-// is known whether the loop is the best one and continues. over reports that decideSlice has handled the decision; more then
-// reports whether the loop continues.
-func (r *run) decideSlice(d *loop.Decision) (more, over bool) {
-	s := r.spending.slice
-	if s == nil || s.Over == nil || s.decided || d.Stop == nil || !d.Stop.Reason.Limit() {
+// decideRaceLimit handles a decision to stop that comes from the limits of the race and not from a limit of the loop itself.
+// It waits until it is known whether the loop is the best one and continues. over reports that decideRaceLimit has handled
+// the decision; more then reports whether the loop continues.
+func (r *run) decideRaceLimit(d *loop.Decision) (more, over bool) {
+	s := r.spending.race
+	if s == nil || s.OnLimit == nil || s.decided || d.Stop == nil || !d.Stop.Reason.Limit() {
 		return false, false
 	}
 	t := r.tally
-	if s.whole.Extend(&t) != nil {
+	if s.ownPlan.Extend(&t) != nil {
 		return false, false
 	}
 	s.decided = true
-	switch goesOn := s.Over(r.ctx, r.standing(d.Stop)); {
+	switch goesOn := s.OnLimit(r.ctx, r.standing(d.Stop)); {
 	case r.ctx.Err() != nil:
 		r.fail(context.Cause(r.ctx))
 		return false, true
 	case !goesOn:
 		return false, false
 	}
-	r.tally, r.plan, r.phase.lastEnded = t, s.whole, max(r.phase.lastEnded, t.Ended.Number)
+	r.tally, r.plan, r.phase.lastEnded = t, s.ownPlan, max(r.phase.lastEnded, t.Ended.Number)
 	if s.loopBudget != nil && s.Budget != (budget.Limits{}) {
-		s.budget.EndAhead() // a resumed run books the usage after the slice in the budget of the loop
+		s.budget.EndAhead() // a resumed run books the usage after the race in the budget of the loop
 		r.spending.budget = s.loopBudget.Child(budget.Limits{})
-		clear(r.steps.direct) // the existing steps have the budget of the slice
+		clear(r.steps.direct) // the existing steps have the budget in the race
 		r.steps.guarded = nil
 		r.reserveForFinalizer()
 	}
