@@ -20,6 +20,7 @@ var foreignErrors = map[string]string{
 	"agent/taskagent/internal/testcount/junit.go": "encoding/xml has no sentinel for a file that ends too early",
 	"command/internal/doctor/checks.go":           "cuts a text after its first line",
 	"command/internal/term/flags.go":              "pflag's error for an unknown flag",
+	"internal/runs/operations/problem/problem.go": "os.Root has no sentinel for a path that leads out of it",
 	"internal/web/wire/answer.go":                 "encoding/json has no type for an unknown field",
 	"model/gemini/model.go":                       "genai puts its whole config, with secrets, into the text",
 }
