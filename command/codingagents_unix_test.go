@@ -251,27 +251,9 @@ func newMending(t *testing.T, bin string) *mending {
 	return w
 }
 
-// outsideOfTemp makes a folder that is not below one for temporary files, where Codex lets every command write.
-func (w *mending) outsideOfTemp(name string) string {
-	w.Helper()
-	cache, err := os.UserCacheDir()
-	if err == nil {
-		err = os.MkdirAll(cache, 0o700)
-	}
-	dir := ""
-	if err == nil {
-		dir, err = os.MkdirTemp(cache, "refrain-"+name+"-")
-	}
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}
-
 // serve says to the programs where their models are.
 func (w *mending) serve(url string) {
-	home := w.outsideOfTemp("codex") // below a folder for temporary files Codex makes no programs, which its sandbox with bwrap needs
+	home := standin.OutsideOfTemp(w, "codex")
 	w.env = append(w.env, "ANTHROPIC_BASE_URL="+url, "CODEX_HOME="+home)
 	w.put(home, map[string]string{"config.toml": `model_provider = "stub"
 

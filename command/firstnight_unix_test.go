@@ -262,7 +262,7 @@ func TestFurtherFolderOfARealCodingAgent(t *testing.T) {
 			w.git("init", "-q", "-b", "main")
 			w.git("add", "-A")
 			w.git("commit", "-qm", "first")
-			outside := w.outsideOfTemp("further")
+			outside := standin.OutsideOfTemp(t, "further")
 			further, beside := filepath.Join(outside, "further"), filepath.Join(outside, "beside")
 			w.put(further, nil)
 			w.put(beside, nil)

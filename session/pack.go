@@ -17,7 +17,8 @@ import (
 
 // pack is a part of a log, encoded as bytes. They take a tenth of the memory of the events, and the
 // garbage collector does not scan them. An unpacked event equals the event that was packed, except that its
-// empty maps are nil and its timestamp has no monotonic clock reading.
+// empty maps are nil and its timestamp has no monotonic clock reading. Resuming reads a log up to 13 times, and whole outlines in
+// place of packs raise the peak memory of `refrain resume` after 10,000 iterations from 87 to 172 MB, where 100 MB are its bound.
 type pack struct {
 	first int64 // the sequence number of the first event
 	data  []byte

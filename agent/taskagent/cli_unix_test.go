@@ -358,19 +358,8 @@ func realClaudeAndCodex(t *testing.T) {
 		t.Skip("REFRAIN_CLIS is not set: the real coding agents are not tried; see make clis")
 	}
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-	cache, err := os.UserCacheDir()
-	if err == nil {
-		err = os.MkdirAll(cache, 0o700)
-	}
-	home := ""
-	if err == nil {
-		home, err = os.MkdirTemp(cache, "refrain-codex-") // below a folder for temporary files Codex makes no programs, which its sandbox with bwrap needs
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	home := standin.OutsideOfTemp(t, "codex")
 	t.Setenv("HOME", t.TempDir())
-	t.Cleanup(func() { _ = os.RemoveAll(home) })
 	t.Setenv("CODEX_HOME", home)
 	t.Setenv("CLAUDE_CODE_MAX_RETRIES", "1")
 	t.Setenv("OPENAI_API_KEY", "k")

@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/eval/check"
 	"github.com/refrain-dev/refrain/internal/text/source"
+	"github.com/refrain-dev/refrain/internal/values/suggest"
 )
 
 // The forms of ADK's files. Unknown fields of them are ignored, as ADK does, and keys are in snake_case or camelCase.
@@ -373,7 +374,7 @@ func (f *file) criteria(name string) {
 				Hint = "take it out of " + ADKCriteria + ", and use agents-cli for it"
 		default:
 			r.report(p.Key, definition.CodeField, "there is no criterion %q", name).
-				Hint = hint(name, slices.Concat([]string{trajectory, response, finalMatch}, slices.Sorted(maps.Keys(rubricTypes)), unknownCriteria))
+				Hint = suggest.Hint(name, slices.Concat([]string{trajectory, response, finalMatch}, slices.Sorted(maps.Keys(rubricTypes)), unknownCriteria))
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/eval/check"
 	"github.com/refrain-dev/refrain/internal/text/source"
+	"github.com/refrain-dev/refrain/internal/values/suggest"
 )
 
 // kinds are the names of the kinds of checks.
@@ -124,7 +125,7 @@ func unknownCheck(name string) string {
 	case "javascript", "python":
 		return "write expr, with an expression in CEL"
 	}
-	return hint(name, kinds)
+	return suggest.Hint(name, kinds)
 }
 
 // least reads the least value that passes.

@@ -57,14 +57,6 @@ func (r *reader) faults(faults []*source.Fault) {
 	}
 }
 
-// hint returns the name that was probably meant, or the names that there are.
-func hint(typed string, names []string) string {
-	if near := suggest.Nearest(typed, names); near != "" {
-		return fmt.Sprintf("did you mean %q?", near)
-	}
-	return "there are " + strings.Join(names, ", ")
-}
-
 // field reads the value of one key of a map.
 type field struct {
 	name string
@@ -93,7 +85,7 @@ func (r *reader) read(n *source.Node, what string, of fields) map[string]*source
 			for _, f := range of {
 				names = append(names, f.name)
 			}
-			r.report(p.Key, definition.CodeField, "unknown field %q of %s", p.Key.Value, what).Hint = hint(p.Key.Value, names)
+			r.report(p.Key, definition.CodeField, "unknown field %q of %s", p.Key.Value, what).Hint = suggest.Hint(p.Key.Value, names)
 			continue
 		}
 		v := source.Deref(p.Value)
@@ -172,7 +164,7 @@ func (r *reader) texts(n *source.Node, what string) []string {
 func (r *reader) choice(n *source.Node, what string, words []string) string {
 	text := r.text(n, what)
 	if text != "" && !slices.Contains(words, text) {
-		r.report(n, definition.CodeValue, "%s cannot be %q", what, text).Hint = hint(text, words)
+		r.report(n, definition.CodeValue, "%s cannot be %q", what, text).Hint = suggest.Hint(text, words)
 		return ""
 	}
 	return text

@@ -83,5 +83,5 @@ func typeHint(t *source.Node) string {
 	if source.IsNull(t) {
 		return `write "null", in quotes`
 	}
-	return hint(strings.ToLower(t.Value), schemaTypes)
+	return suggest.Hint(strings.ToLower(t.Value), schemaTypes)
 }

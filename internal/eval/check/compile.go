@@ -127,11 +127,7 @@ func names[T ~string](words []T) []string {
 
 // unknown is the error of a word that is none of several.
 func unknown(field, what, word string, known []string) *Error {
-	e := &Error{Field: field, Message: fmt.Sprintf("there is no %s %q", what, word), Hint: "there are " + strings.Join(known, ", ")}
-	if near := suggest.Nearest(word, known); near != "" {
-		e.Hint = fmt.Sprintf("did you mean %q?", near)
-	}
-	return e
+	return &Error{Field: field, Message: fmt.Sprintf("there is no %s %q", what, word), Hint: suggest.Hint(word, known)}
 }
 
 // common checks the fields of all kinds.

@@ -34,8 +34,8 @@ type Recording struct {
 	Definition *definition.Definition
 
 	program *program.Program
-	file    string           // empty for a run of a store
-	problem string           // why the log is not as it was written; empty if it is
+	file    string // empty for a run of a store
+	verify  func() (*runlog.Verified, error)
 	before  []*session.Event // those of earlier runs of the session
 	events  []*session.Event // those of the run that count
 	message *genai.Content
@@ -70,9 +70,10 @@ type cause struct {
 	Code   string `json:"code,omitempty"`
 }
 
-// Read reads the last run in a log, which must be over. code has the Go code that its definition names.
+// Read reads the last run in a log, which must be over. code has the Go code that its definition names. Read does not verify
+// the log; [Recording.Replay] does, and reads it again for that.
 func Read(run *runlog.Run, code *program.Code) (*Recording, error) {
-	rec := &Recording{ID: run.ID, asks: make(map[string]bool)}
+	rec := &Recording{ID: run.ID, verify: run.Verified, asks: make(map[string]bool)}
 	last, sum := run.Last(), run.Summary()
 	for ev := range run.Current() {
 		rec.events = append(rec.events, run.Wholes.Of(ev))
@@ -88,11 +89,7 @@ func Read(run *runlog.Run, code *program.Code) (*Recording, error) {
 	if sum.Status != mark.RunCompleted && sum.Status != mark.RunFailed {
 		return nil, fmt.Errorf("the run has not come to its end: it is %s", sum.Status)
 	}
-	verified, err := run.Verified()
-	if err != nil {
-		return nil, err
-	}
-	if rec.problem = verified.Problem(); run.File != nil && run.File.Name != "-" {
+	if run.File != nil && run.File.Name != "-" {
 		rec.file = run.File.Name
 	}
 	started, err := rec.begin(run.Initial)

@@ -65,8 +65,12 @@ func (rec *Recording) Replay(ctx context.Context, cfg Config) (*Report, error) {
 		return nil, err
 	}
 	rep := &Report{Run: rec.ID, File: rec.file, Differences: p.problems, Requests: len(p.requests), Changed: []Change{}, Notes: notes(def)}
-	if rec.problem != "" {
-		rep.Notes = append(rep.Notes, "the log is not as it was written: "+rec.problem)
+	verified, err := rec.verify()
+	if err != nil {
+		return nil, err
+	}
+	if why := verified.Problem(); why != "" {
+		rep.Notes = append(rep.Notes, "the log is not as it was written: "+why)
 	}
 	rep.count(p)
 	rep.compare(rec.end, end, len(cfg.Live) > 0)

@@ -94,14 +94,6 @@ func (r *reader) report(n *source.Node, code, format string, args ...any) *defin
 	return r.add(r.src.Of(n), code, format, args...)
 }
 
-// hint returns the name that was probably meant, or the names that there are.
-func hint(typed string, names []string) string {
-	if near := suggest.Nearest(typed, names); near != "" {
-		return fmt.Sprintf("did you mean %q?", near)
-	}
-	return "there are " + strings.Join(names, ", ")
-}
-
 // read reads a map of known fields, and reports which of them are given.
 func (r *reader) read(n *source.Node, what string, names []string, field func(name string, v *source.Node)) map[string]*source.Node {
 	given := make(map[string]*source.Node)
@@ -113,7 +105,7 @@ func (r *reader) read(n *source.Node, what string, names []string, field func(na
 		key, v := p.Key.Value, source.Deref(p.Value)
 		switch {
 		case !slices.Contains(names, key):
-			r.report(p.Key, definition.CodeField, "unknown field %q of %s", key, what).Hint = hint(key, names)
+			r.report(p.Key, definition.CodeField, "unknown field %q of %s", key, what).Hint = suggest.Hint(key, names)
 		case given[key] != nil:
 			r.report(p.Key, definition.CodeDuplicate, "%q is given twice", key)
 		default:
@@ -293,7 +285,7 @@ func (r *reader) overlap(n *source.Node) Overlap {
 	words := []string{string(Skip), string(Queue), string(CancelPrevious)}
 	text := r.text(n, "overlap")
 	if text != "" && !slices.Contains(words, text) {
-		r.report(n, definition.CodeValue, "overlap cannot be %q", text).Hint = hint(text, words)
+		r.report(n, definition.CodeValue, "overlap cannot be %q", text).Hint = suggest.Hint(text, words)
 	}
 	return Overlap(text)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/values/suggest"
 )
 
 // File is the name of the file of schedules, in the folder of the definitions.
@@ -199,5 +200,5 @@ func Missing(name string, list []*Schedule) string {
 	if len(names) == 0 {
 		return fmt.Sprintf("%q: %s has no schedules", name, File)
 	}
-	return fmt.Sprintf("%q: %s", name, hint(name, names))
+	return fmt.Sprintf("%q: %s", name, suggest.Hint(name, names))
 }

@@ -6,6 +6,7 @@
 package suggest
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -28,6 +29,14 @@ func Nearest(typed string, names []string) string {
 		}
 	}
 	return best
+}
+
+// Hint returns a hint about an unknown name: the most similar of the names, or the list of the names.
+func Hint(typed string, names []string) string {
+	if near := Nearest(typed, names); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return "there are " + strings.Join(names, ", ")
 }
 
 // distance counts the letters to insert, delete, change or swap with the next.
