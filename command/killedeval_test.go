@@ -8,8 +8,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -96,9 +99,10 @@ repeat_last: true
 
 // evalReport is what the report of an eval has of a version.
 type evalReport struct {
-	Eval, Verdict string
-	New, Old      struct {
+	Eval, Verdict, Reason string
+	New, Old              struct {
 		Runs, Errors int
+		Cost         float64
 		Passed       struct{ Mean float64 }
 	}
 }
@@ -215,5 +219,72 @@ func (k *attack) votesOnce(store session.Service, prefix string) {
 	}
 	if judges == 0 {
 		k.Error("there are no judges")
+	}
+}
+
+// An eval that is killed again and again costs no more than its budget and what it has said before that its last runs may exceed
+// it by, and all that the model's server has sold is in its cost.
+func TestKilledEvalKeepsItsBudget(t *testing.T) {
+	longtest.WithoutRace(t)
+	cases, kills := longtest.N(4, 40), longtest.N(2, 50)
+	known := adopt(t)
+	sells := &seller{slow: 20 * time.Millisecond}
+	srv := httptest.NewServer(sells)
+	defer srv.Close()
+	k := newAttack(t, "refrain", t.TempDir(), *seed)
+	k.known, k.env = known, []string{"OPENAI_BASE_URL=" + srv.URL + "/v1", "OPENAI_API_KEY=k"}
+	const version = `name: t
+max_iterations: 1
+model: openai/m
+prices: {openai/m: {input: 100, output: 100}}
+budget: {calls: 1, cost: 0.04}
+sub_agents:
+  - {name: work, instructions: Answer., max_tokens: 50, can_exit_loop: false}
+`
+	set := "checks: [completed]\ncases:\n"
+	for i := range cases {
+		set += fmt.Sprintf("  - {id: c%d, input: a}\n", i)
+	}
+	for name, text := range map[string]string{"new.yaml": version, "old.yaml": version, "cases.yaml": set} {
+		if err := os.WriteFile(filepath.Join(k.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const each = 150 * 100. / 1e6
+	limit := float64(2*3*cases) * each * 0.7 // of what all runs cost if nobody kills them
+	args := []string{"eval", "new.yaml", "--cases", "cases.yaml", "--against", "old.yaml", "--budget-cost", fmt.Sprintf("%.3f", limit), "--json", "--undecided-ok"}
+	budget := regexp.MustCompile(`The budget is [0-9.]+\. The last 4 runs may exceed it by ([0-9.]+)\.\n`)
+	over, killed, id := 0.0, 0, ""
+	p := k.start(args...)
+	for {
+		if killed < kills {
+			select {
+			case <-time.After(time.Duration(k.dice.IntN(longtest.N(120, 300))) * time.Millisecond):
+				_ = p.Process.Kill()
+				killed++
+			case <-p.ended:
+			}
+		}
+		k.end(p)
+		if m := budget.FindStringSubmatch(p.stderr.String()); m != nil && over == 0 {
+			over, _ = strconv.ParseFloat(m[1], 64)
+		}
+		if id == "" {
+			if id = k.evalID(""); id == "" { // it was killed before it began
+				p = k.start(args...)
+				continue
+			}
+		}
+		if p.code() >= 0 {
+			break
+		}
+		p = k.start("eval", "resume", id, "--json", "--undecided-ok")
+	}
+	got := k.evalReport(p, id)
+	cost := got.New.Cost + got.Old.Cost
+	sold := float64(sells.requests) * each
+	t.Logf("%d kills: cost %.3f, sold for %.3f, of %.3f and %.3f at most: %s", killed, cost, sold, limit, over, got.Reason)
+	if over <= 0 || cost > limit+over || cost < sold-1e-9 || got.Reason != "the budget is used up" {
+		t.Errorf("%+v", got)
 	}
 }
