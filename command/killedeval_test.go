@@ -228,7 +228,7 @@ func TestKilledEvalKeepsItsBudget(t *testing.T) {
 	longtest.WithoutRace(t)
 	cases, kills := longtest.N(4, 40), longtest.N(2, 50)
 	known := adopt(t)
-	sells := &seller{slow: 20 * time.Millisecond}
+	sells := &seller{slow: time.Duration(longtest.N(20, 150)) * time.Millisecond}
 	srv := httptest.NewServer(sells)
 	defer srv.Close()
 	k := newAttack(t, "refrain", t.TempDir(), *seed)
@@ -236,21 +236,22 @@ func TestKilledEvalKeepsItsBudget(t *testing.T) {
 	const version = `name: t
 max_iterations: 1
 model: openai/m
-prices: {openai/m: {input: 100, output: 100}}
+prices: {openai/m: {input: 0, output: 300}} # what an answer that was cut off has cost is then known: all of max_tokens
 budget: {calls: 1, cost: 0.04}
 sub_agents:
   - {name: work, instructions: Answer., max_tokens: 50, can_exit_loop: false}
 `
-	set := "checks: [completed]\ncases:\n"
+	var set strings.Builder
+	set.WriteString("checks: [completed]\ncases:\n")
 	for i := range cases {
-		set += fmt.Sprintf("  - {id: c%d, input: a}\n", i)
+		fmt.Fprintf(&set, "  - {id: c%d, input: a}\n", i)
 	}
-	for name, text := range map[string]string{"new.yaml": version, "old.yaml": version, "cases.yaml": set} {
+	for name, text := range map[string]string{"new.yaml": version, "old.yaml": version, "cases.yaml": set.String()} {
 		if err := os.WriteFile(filepath.Join(k.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	const each = 150 * 100. / 1e6
+	const each = 50 * 300. / 1e6
 	limit := float64(2*3*cases) * each * 0.7 // of what all runs cost if nobody kills them
 	args := []string{"eval", "new.yaml", "--cases", "cases.yaml", "--against", "old.yaml", "--budget-cost", fmt.Sprintf("%.3f", limit), "--json", "--undecided-ok"}
 	budget := regexp.MustCompile(`The budget is [0-9.]+\. The last 4 runs may exceed it by ([0-9.]+)\.\n`)
