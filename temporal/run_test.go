@@ -31,6 +31,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/internal/runs/stephost"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/postgres"
 	"github.com/refrain-dev/refrain/session/sqlite"
@@ -185,6 +186,32 @@ func TestCancel(t *testing.T) {
 	}
 	c.stands(id, mark.RunCanceled)
 	c.keep(id, "", "canceled")
+}
+
+// A run that waits is canceled, and another is removed, where Temporal is not asked: a worker that starts ends both workflows.
+func TestWorkflowsOfEndedRunsEnd(t *testing.T) {
+	c := newCluster(t)
+	stop := c.worker("one")
+	canceled, removed := c.start(approved), c.start(approved)
+	for _, id := range []string{canceled, removed} {
+		c.stands(id, mark.RunWaiting)
+	}
+	stop()
+	for _, id := range []string{canceled, removed} {
+		if err := c.sup.Cancel(t.Context(), id, "not now"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := supervisor.Remove(t.Context(), c.store, lease.Key{AppName: "refrain", UserID: "refrain", SessionID: removed}); err != nil {
+		t.Fatal(err)
+	}
+	c.worker("two")
+	if st, err := c.result(canceled); err != nil || st.Status != mark.RunCanceled {
+		t.Errorf("the workflow of the canceled run ends with %+v, %v", st, err)
+	}
+	if _, err := c.result(removed); err == nil || !strings.Contains(err.Error(), "not found") {
+		t.Errorf("the workflow of the removed run ends with %v", err)
+	}
 }
 
 // G7, G8: a worker is killed, several times; the run goes on with another one, and its result is that of a run

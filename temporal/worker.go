@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
@@ -30,6 +32,7 @@ const (
 	defaultGrace     = 30 * time.Second
 	defaultLook      = 5 * time.Second
 	defaultRuns      = 50
+	sweepEvery       = 10 * time.Minute
 )
 
 // Config describes a worker.
@@ -72,6 +75,7 @@ type Worker struct {
 	drivers map[string]*driver   // by run
 	told    map[string]time.Time // of what was written last when a workflow was woken, by run
 	taken   map[string]time.Time // likewise, when it was logged that another run has the workflow
+	swept   time.Time            // when the last sweep began
 }
 
 // NewWorker returns a worker that does nothing before [Worker.Run]. It fails if the config of the
@@ -180,7 +184,8 @@ func (f fatal) note(err error) {
 }
 
 // Look starts the workflows of the runs in the store that wait for a worker, and wakes the
-// workflows whose runs can continue because the log has changed. Run calls it.
+// workflows whose runs can continue because the log has changed. At first and every 10 minutes it also ends the workflows of runs that
+// have ended or were removed in the store, such as one that was canceled while Temporal did not answer. Run calls it.
 func (w *Worker) Look(ctx context.Context) error {
 	all, unread := w.sup.ListOpen(ctx)
 	if unread != nil && len(all) == 0 {
@@ -201,8 +206,43 @@ func (w *Worker) Look(ctx context.Context) error {
 	for _, seen := range []map[string]time.Time{w.told, w.taken} {
 		maps.DeleteFunc(seen, func(id string, _ time.Time) bool { return !there[id] })
 	}
+	due := unread == nil && time.Since(w.swept) >= sweepEvery
+	if due {
+		w.swept = time.Now()
+	}
 	w.mu.Unlock()
+	if due {
+		failed = append(failed, w.sweep(ctx, there))
+	}
 	return errors.Join(failed...)
+}
+
+// sweep has the workflows look whose runs are not among the open ones.
+func (w *Worker) sweep(ctx context.Context, open map[string]bool) error {
+	ask := &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running' AND TaskQueue = '%s'",
+		Workflow, strings.ReplaceAll(w.cfg.TaskQueue, "'", "''"))}
+	for {
+		got, err := w.client.ListWorkflow(ctx, ask)
+		if err != nil {
+			return fmt.Errorf("list the workflows: %w", err)
+		}
+		for _, one := range got.GetExecutions() {
+			id := one.GetExecution().GetWorkflowId()
+			if open[id] {
+				continue
+			}
+			st, err := w.sup.Status(ctx, id)
+			if err == nil && st.Run.Status.IsFinal() || errors.Is(err, supervisor.ErrNotFound) {
+				err = w.client.SignalWorkflow(ctx, id, one.GetExecution().GetRunId(), Look, nil)
+			}
+			if err != nil && !isNotFound(err) {
+				return fmt.Errorf("end the workflow of run %q: %w", id, err)
+			}
+		}
+		if ask.NextPageToken = got.GetNextPageToken(); len(ask.NextPageToken) == 0 {
+			return nil
+		}
+	}
 }
 
 // wake has the workflow of a run look how it stands, once for what was written last.

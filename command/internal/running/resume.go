@@ -112,7 +112,7 @@ func (f *resumeFlags) check(fl *pflag.FlagSet) error {
 		return errors.New("--add-iterations 0: give at least 1")
 	}
 	if fl.Changed("temporal") && fl.Changed("notify") {
-		return errors.New("--notify and --temporal: a worker drives the run, and not this process, which notifies nobody")
+		return errors.New("--notify and --temporal: a worker drives the run, and not this process; only notify of the definition counts")
 	}
 	if !slices.Contains([]string{"", "read", "edit", "all"}, f.permissions) {
 		return fmt.Errorf("--permissions %s: give read, edit or all", f.permissions)

@@ -184,7 +184,7 @@ func (f *runFlags) check(fl *pflag.FlagSet, args []string) error {
 		for _, name := range []string{"record", "grace", "notify"} {
 			if fl.Changed(name) {
 				return fmt.Errorf("--%s and --temporal: a worker drives the run, and not this process%s", name,
-					map[string]string{"record": "; write its log later with refrain export", "notify": ", which notifies nobody"}[name])
+					map[string]string{"record": "; write its log later with refrain export", "notify": "; write notify into the definition, and set its variables for the workers"}[name])
 			}
 		}
 	}

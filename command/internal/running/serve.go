@@ -95,7 +95,7 @@ with refrain rm --keep. doc/server.md says which runs stay.
 With --temporal the workers of a Temporal cluster drive the runs that start here, also those
 of schedules; see refrain worker. They drive them as those of refrain run --temporal: only the
 server's own runs have its limits. The server itself drives the runs of definitions that
-clients send, and of definitions with a workspace or notify.
+clients send, and of definitions with a workspace.
 
 At the first Ctrl-C the server waits for running steps to end, and pauses their runs. The
 runs go on when the server is started again. The second Ctrl-C cuts the steps off.`,
@@ -308,7 +308,7 @@ func (f *serveFlags) check() error {
 	case f.sandbox != "none":
 		return errors.New("--sandbox and --temporal: workers drive the runs, and not this process; write the sandbox into the definitions")
 	case len(f.notify) > 0:
-		return errors.New("--notify and --temporal: workers drive the runs, and they notify nobody; write notify into the definitions that need it")
+		return errors.New("--notify and --temporal: workers drive the runs, and not this process; write notify into the definitions, and set its variables for the workers")
 	}
 	if err := f.CheckHeartbeat(); err != nil {
 		return err

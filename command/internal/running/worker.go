@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -56,10 +57,10 @@ The worker connects to the server of --temporal, or else of TEMPORAL_ADDRESS, or
 localhost:7233. TEMPORAL_TLS, TEMPORAL_API_KEY and the other variables of Temporal's
 programs apply, as does their configuration file.
 
-Workers need what definitions need: programs, API keys of models, and files. The programs
-of a run work in the folder in which the run was started. A worker without this folder
-uses the folder of --dir; without --dir the worker pauses a run that starts programs. If
-steps of a run share files, all workers need a shared folder.
+Workers need what definitions need: programs, API keys of models, files, and the variables
+of notify. The programs of a run work in the folder in which the run was started. A worker
+without this folder uses the folder of --dir; without --dir the worker pauses a run that
+starts programs. If steps of a run share files, all workers need a shared folder.
 
 With --steps the worker only does steps whose definition has this task_queue, for runs
 that other workers drive. Such a worker needs no store. Commands run in the folder of
@@ -161,6 +162,14 @@ func (f *workerFlags) run(ctx context.Context, e *term.Env) error {
 		}
 		defer stop()
 	}
+	page := func(ctx context.Context, id string) string { return s.Served(ctx, e, id) }
+	if base := e.Getenv("REFRAIN_URL"); base != "" {
+		page = pagesBelow(strings.TrimSuffix(base, "/"))
+	}
+	notifier := s.Notifier(e, nil, true, "", page)
+	defer closeNotifier(ctx, notifier)
+	notifier.Observe(&cfg)
+	notifier.Later()
 	fmt.Fprintf(e.Stderr, "refrain drives runs of Temporal at %s, task queue %s, as %s\n", c.Where(), f.Queue, cfg.Owner)
 	defer context.AfterFunc(ctx, func() {
 		fmt.Fprintf(e.Stderr, "Handing the runs over after their running steps, within %s.\n", f.grace)

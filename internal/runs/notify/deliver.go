@@ -122,13 +122,17 @@ func (n *Notifier) sendAll(id, name string, r *receiver, all []*Notice) bool {
 		if one.seq <= r.Done || !slices.Contains(r.On, one.Event) {
 			continue
 		}
-		mine, err := n.claim(id, name, one.seq)
+		mine, old := true, time.Since(one.at) >= keepTime
+		_, err := open(n.cfg.Getenv, name)
+		if err == nil || old { // a process without the address leaves the notice to others
+			mine, err = n.claim(id, name, one.seq)
+		}
 		if err == nil && !mine {
 			return false // another process sends it
 		}
 		done := int64(0) // without a claim it was not sent
 		if err == nil {
-			if err = n.send(name, one); err == nil || time.Since(one.at) >= keepTime {
+			if err = n.send(name, one); err == nil || old {
 				done = one.seq
 			}
 			if lost := n.release(id, name, done); lost != nil {

@@ -109,7 +109,8 @@ func (f *fold) add(ev *session.Event) *Notice {
 		f.ended(n)
 	case mark.KindRunPaused:
 		n.Event = definition.NotifyPaused
-		if r := mark.RunIn(ev.Actions.StateDelta); r == nil || r.Status != mark.RunIsPaused {
+		r := mark.RunIn(ev.Actions.StateDelta)
+		if r == nil || r.Status != mark.RunIsPaused || r.HandOver && r.Driver != "" { // another worker of the cluster continues it
 			return nil
 		}
 	case mark.KindAsked:

@@ -20,9 +20,9 @@ import (
 const clusterTime = 15 * time.Second
 
 // byWorkers reports whether the workers of the cluster drive a run. The definition of a client stays here, because the limits of this
-// server do not hold for workers; one with notifications, because workers send none; and one with a workspace, because its files are here.
+// server do not hold for workers, and one with a workspace, because its files are here.
 func (r *Runs) byWorkers(p *program.Program, def *definition.Definition) bool {
-	return r.Cluster != nil && !p.Untrusted && len(def.Notify) == 0 && def.Workspace == nil
+	return r.Cluster != nil && !p.Untrusted && def.Workspace == nil
 }
 
 // give stores a run and starts it in the cluster. A run that the cluster did not take is stored: workers find it there.

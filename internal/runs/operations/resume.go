@@ -90,7 +90,7 @@ func (r *Runs) resume(ctx context.Context, id string, req *ResumeRequest, refusa
 	switch {
 	case r.mine(run) && !r.byWorkers(p, def):
 		return problem.New(http.StatusConflict, "other_driver", "The run is not driven here", "the workers of a cluster take no text of a "+
-			"client, and no definition with a workspace or notify: fork the run with it")
+			"client, and no definition with a workspace: fork the run with it")
 	case r.mine(run):
 		return r.askWorkers(ctx, id, &opts)
 	case unchanged && run != nil && !run.Status.IsFinal() && r.byWorkers(p, def):

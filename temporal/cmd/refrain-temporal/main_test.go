@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -69,6 +70,18 @@ func TestScripts(t *testing.T) {
 			e.Setenv("TEMPORAL", address)
 			e.Setenv("TEMPORAL_NAMESPACE", namespace)
 			e.Setenv("QUEUE", name)
+			ears := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { // writes down what it hears
+				f, err := os.OpenFile(filepath.Join(e.WorkDir, "heard"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+				if err == nil {
+					_, err = io.Copy(f, r.Body)
+					err = errors.Join(err, f.Close())
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}))
+			e.Defer(ears.Close)
+			e.Setenv("EARS", ears.URL)
 			e.Setenv("GORACE", "atexit_sleep_ms=0") // no second's sleep at the end of each command
 			e.Defer(func() {
 				if script, is := e.T().(testing.TB); is && script.Failed() {
