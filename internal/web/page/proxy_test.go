@@ -55,7 +55,7 @@ func signIn(t *testing.T, next *atomic.Value) (address string) {
 	})
 	mux.HandleFunc("/oauth2/start", func(w http.ResponseWriter, r *http.Request) {
 		http.SetCookie(w, &http.Cookie{Name: "who", Value: next.Load().(string), Path: "/", Secure: true, HttpOnly: true})
-		http.Redirect(w, r, r.URL.Query().Get("rd"), http.StatusFound)
+		http.Redirect(w, r, r.Header.Get("X-Auth-Request-Redirect"), http.StatusFound)
 	})
 	web := httptest.NewServer(mux)
 	t.Cleanup(web.Close)
@@ -182,7 +182,8 @@ func TestPeopleBehindNginx(t *testing.T) {
 
 	next.Store("ann@example.org")
 	reader := open(t, s)
-	reader.visit("/refrain/runs/" + id)
+	reader.visit("/refrain/runs/" + id + "?a=1&b=2")
+	reader.until("the whole address after the sign-in", `location.search == '?a=1&b=2'`)
 	reader.sees("ann@example.org · reader")
 	reader.sees("oto@example.org")
 	reader.until("nothing to do but look", `![...document.querySelectorAll('.head .acts button')].some(b => /Fork|Run again|Remove|Go on/.test(b.innerText))`)
