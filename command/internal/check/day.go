@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/refrain-dev/refrain/definition"
@@ -34,14 +33,8 @@ func DayOf(s *schedule.Schedule, def *definition.Definition, given definition.As
 	one, runs := def.Worst(given).Total, s.MostADay(time.Now())
 	n := definition.Bound(runs)
 	d := Day{Schedule: s.Name, Times: s.Rule(), Runs: runs, Calls: n * one.Calls, Tokens: n * one.Tokens, Cost: n * one.Cost}
-	values, err := operations.AsTexts(s.Set)
-	if err == nil {
-		_, err = def.InitialState(values)
-	}
-	if err != nil {
+	if err := operations.CheckScheduled(s, def); err != nil {
 		d.Problem = err.Error()
-	} else if why := def.NeedsRequest(); why != "" && strings.TrimSpace(s.Request+def.Query) == "" {
-		d.Problem = "a run needs a request: " + why
 	}
 	return d
 }

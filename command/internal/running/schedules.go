@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/runs/operations"
 	"github.com/refrain-dev/refrain/internal/runs/schedule"
 	"github.com/refrain-dev/refrain/internal/runs/scheduler"
 	"github.com/refrain-dev/refrain/internal/values/brief"
@@ -44,7 +45,7 @@ the runs of refrain schedules try, which refrain runs lists.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.with(cmd.Context(), e, func(list []*schedule.Schedule, records *scheduler.Records) error {
-				return f.list(cmd.Context(), e.Stdout, list, records)
+				return errors.Join(f.list(cmd.Context(), e.Stdout, list, records), f.checkAll(e, list))
 			})
 		},
 	}
@@ -147,6 +148,20 @@ func (f *scheduleFlags) list(ctx context.Context, to io.Writer, list []*schedule
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", s.Name, s.Definition, s.Rule(), st.MostADay, nextStart(st, s.Location), lastStart(st))
 	}
 	return term.Failure(w.Flush())
+}
+
+// checkAll prints which schedules can start no run, and why.
+func (f *scheduleFlags) checkAll(e *term.Env, list []*schedule.Schedule) error {
+	folder, err := operations.OpenFolder(&operations.Config{Dir: f.dir, Code: e.Code})
+	if err != nil {
+		return term.Failure(err)
+	}
+	for _, s := range list {
+		if err := folder.CheckSchedule(s); err != nil {
+			term.PrintError(e.Stderr, fmt.Errorf("%s: schedule %q can start no run: %w", s.At.String(), s.Name, err))
+		}
+	}
+	return folder.Close()
 }
 
 // nextStart says when a schedule starts its next run, and what delays it.

@@ -81,6 +81,31 @@ func (f *Folder) Load(file string, text []byte) (def *definition.Definition, err
 	return def, err
 }
 
+// CheckSchedule returns the reason why a schedule can start no run; nil if it can start one.
+func (f *Folder) CheckSchedule(s *schedule.Schedule) error {
+	file, text, err := f.Read(s.Definition)
+	if err != nil {
+		return err
+	}
+	def, err := f.Load(file, text)
+	if err != nil {
+		return err
+	}
+	return CheckScheduled(s, def)
+}
+
+// CheckScheduled returns the reason why a schedule can start no run of its definition; nil if it can start one.
+func CheckScheduled(s *schedule.Schedule, def *definition.Definition) error {
+	values, err := AsTexts(s.Set)
+	if err == nil {
+		_, err = def.InitialState(values)
+	}
+	if why := def.NeedsRequest(); err == nil && why != "" && strings.TrimSpace(s.Request+def.Query) == "" {
+		err = errors.New("a run needs a request: " + why)
+	}
+	return err
+}
+
 // Close closes the folder.
 func (f *Folder) Close() error {
 	if f.root == nil {

@@ -281,8 +281,8 @@ func (s *Scheduler) replace(all []*schedule.Schedule) {
 				old.mu.Unlock()
 			}
 		}
-		if _, _, err := s.runs.Folder.Read(one.Definition); err != nil {
-			s.log.Warn("a schedule has no definition", "schedule", one.Name, "at", one.At.String(), "error", err.Error())
+		if err := s.runs.Folder.CheckSchedule(one); err != nil {
+			s.log.Warn("a schedule can start no run", "schedule", one.Name, "at", one.At.String(), "error", err.Error())
 		}
 	}
 	s.list = list
