@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -86,7 +87,7 @@ names the person: see refrain help serve, --trust-proxy-header.`,
 			}
 			all, err := access.At(name).List()
 			if err != nil {
-				return term.UsageError(fmt.Errorf("%w; refrain token add makes the file", err))
+				return term.UsageError(howToMake(err))
 			}
 			w := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "NAME\tROLE\tTOKEN\tADDED")
@@ -126,6 +127,14 @@ func withArticle(r access.Role) string {
 	return "an " + r.String()
 }
 
+// howToMake adds to the error of a missing file how to make it.
+func howToMake(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w; refrain token add NAME --role ROLE --tokens FILE makes the file", err)
+	}
+	return err
+}
+
 // peopleFlags are the flags of refrain serve that say who may use the server.
 type peopleFlags struct {
 	tokens          string
@@ -141,7 +150,7 @@ func (f *peopleFlags) set(cfg *server.Config) error {
 	var err error
 	if f.tokens != "" {
 		if cfg.People, err = access.Open(f.tokens); err != nil {
-			return term.UsageError(fmt.Errorf("--tokens: %w; refrain token add NAME --role ROLE --tokens FILE makes the file", err))
+			return term.UsageError(fmt.Errorf("--tokens: %w", howToMake(err)))
 		}
 	}
 	for _, text := range f.proxies {

@@ -105,6 +105,9 @@ func (f *File) List() ([]Entry, error) {
 
 // read returns the text of the file. It fails if others may write it, because they could give themselves a role.
 func (f *File) read() ([]byte, error) {
+	if info, err := os.Stat(f.path); err == nil && !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a regular file")
+	}
 	file, err := os.Open(f.path)
 	if err != nil {
 		return nil, err
