@@ -6,6 +6,7 @@ package check
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/runs/notify"
 	"github.com/refrain-dev/refrain/internal/runs/schedule"
 	"github.com/refrain-dev/refrain/internal/values/brief"
 )
@@ -101,6 +103,11 @@ func Print(e *term.Env, w io.Writer, file string, def *definition.Definition, wo
 	}
 	if len(def.Notify) > 0 {
 		fmt.Fprintf(&b, "\nIt notifies %s\n", def.Notify)
+		for _, name := range slices.Sorted(maps.Keys(def.Notify)) {
+			if err := notify.CheckAddress(e.Getenv, name); err != nil {
+				fmt.Fprintf(&b, "  here it cannot: %s: %v\n", name, err)
+			}
+		}
 	}
 	b.WriteString("\nAt the most\n")
 	table(&b, worst)

@@ -145,12 +145,23 @@ func (n *Notifier) sendAll(id, name string, r *receiver, all []*Notice) bool {
 		case done > 0:
 			n.cfg.Report(fmt.Errorf("notification %s to %s was given up: %w", one.ID, name, err))
 		default:
-			n.cfg.Report(fmt.Errorf("notification %s to %s was not delivered, and is kept for refrain serve or the next run with notifications: %w",
+			n.reportOnce(fmt.Errorf("notification %s to %s was not delivered, and is kept for refrain serve or the next run with notifications: %w",
 				one.ID, name, err))
 			return false
 		}
 	}
 	return true
+}
+
+// reportOnce reports an error that has not been reported before.
+func (n *Notifier) reportOnce(err error) {
+	n.mu.Lock()
+	known := n.reported[err.Error()]
+	n.reported[err.Error()] = true
+	n.mu.Unlock()
+	if !known {
+		n.cfg.Report(err)
+	}
 }
 
 // claim reserves a notice, so that no other process sends it too. It returns false if a live process has reserved it, or if it was
@@ -245,6 +256,12 @@ func open(getenv func(string) string, name string) (*channel.Channel, error) {
 		return nil, &AddressError{err}
 	}
 	return ch, nil
+}
+
+// CheckAddress returns an [*AddressError] if an environment variable has no address of a service.
+func CheckAddress(getenv func(string) string, name string) error {
+	_, err := open(getenv, name)
+	return err
 }
 
 // Test sends a test message, with one attempt, to the service whose address is in an environment variable, and returns the name of the

@@ -66,13 +66,14 @@ type Notifier struct {
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
 
-	mu      sync.Mutex
-	closing chan struct{}
-	closed  bool
-	looks   bool                         // Later was called
-	wants   map[string]definition.Notify // who is notified of each run under way
-	seen    map[string]int64             // by run, the last event that Command needs no more
-	busy    map[string]bool              // the runs in delivery; true if there is more
+	mu       sync.Mutex
+	closing  chan struct{}
+	closed   bool
+	looks    bool                         // Later was called
+	wants    map[string]definition.Notify // who is notified of each run under way
+	seen     map[string]int64             // by run, the last event that Command needs no more
+	busy     map[string]bool              // the runs in delivery; true if there is more
+	reported map[string]bool              // texts of reports that are not repeated
 }
 
 // New returns a notifier. [Notifier.Observe] makes it see runs.
@@ -87,7 +88,7 @@ func New(cfg Config) *Notifier {
 	if cfg.Report == nil {
 		cfg.Report = func(error) {}
 	}
-	n := &Notifier{cfg: cfg, closing: make(chan struct{}), wants: make(map[string]definition.Notify), seen: make(map[string]int64), busy: make(map[string]bool),
+	n := &Notifier{cfg: cfg, closing: make(chan struct{}), wants: make(map[string]definition.Notify), seen: make(map[string]int64), busy: make(map[string]bool), reported: make(map[string]bool),
 		records: record.Records[outbox]{Service: cfg.Service, AppName: cfg.AppName + record.NotifyApp, UserID: cfg.UserID, Key: "notify"}}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	return n
