@@ -61,6 +61,24 @@ func SandboxCheck(level string) error {
 	return err
 }
 
+// Supported returns an error that says why this machine cannot enforce the sandbox; nil if it can.
+func (b *Sandbox) Supported() error {
+	if b.Network == NetworkNone && b.Level != SandboxBwrap {
+		return sandbox.CheckNetwork()
+	}
+	return SandboxCheck(b.Level)
+}
+
+// Missing returns the paths of Write and Read that do not exist on this machine.
+func (b *Sandbox) Missing() (missing []string) {
+	for _, path := range atHome(slices.Concat(b.Write, b.Read)) {
+		if _, err := os.Stat(path); err != nil {
+			missing = append(missing, path)
+		}
+	}
+	return missing
+}
+
 // Folder is where [CommandConfig].Around runs a command.
 type Folder struct {
 	// Path replaces Root.
@@ -88,7 +106,7 @@ func (b *Sandbox) check(s *source) {
 	}
 	for _, path := range slices.Concat(b.Write, b.Read) {
 		if !filepath.IsAbs(path) && path != "~" && !strings.HasPrefix(path, "~/") {
-			s.report("Sandbox", "the path %q is neither absolute nor begins with ~/", path)
+			s.report("Sandbox", "the path %q is neither absolute nor begins with ~/; files of the workspace, or below dir, need no entry", path)
 		}
 	}
 	for _, port := range b.Ports {

@@ -27,6 +27,11 @@ import (
 func (d *doctor) system() {
 	d.add("system", "refrain", foundOK, "", "%s, on %s/%s with %d processors",
 		strings.TrimPrefix(term.Version(), "refrain "), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	if err := taskagent.SandboxCheck(taskagent.SandboxWorkspace); err != nil {
+		d.add("system", "sandbox", foundNote, "", "%v", err)
+	} else {
+		d.add("system", "sandbox", foundOK, "", "this machine can limit steps with sandbox: %s", taskagent.SandboxWorkspace)
+	}
 	mode, err := term.Mode(d.Env, term.Auto)
 	if err != nil {
 		mode = err.Error()
@@ -159,7 +164,10 @@ func (d *doctor) sandbox(a *definition.Agent) {
 	if a.Command == nil || a.Command.Sandbox == nil {
 		return
 	}
-	name, err := d.from.At(a.Position()).String()+" "+a.Name, taskagent.SandboxCheck(a.Command.Sandbox.Level)
+	name, err := d.from.At(a.Position()).String()+" "+a.Name, a.Command.Sandbox.Supported()
+	for _, path := range a.Command.Sandbox.Missing() {
+		d.add("commands", name, foundNote, "", "its sandbox names %s, which does not exist, so the command cannot use it", brief.Clean(path))
+	}
 	switch {
 	case err == nil:
 		d.add("commands", name, foundOK, "", "this machine can limit it with a sandbox")

@@ -38,6 +38,12 @@ func init() {
 // Check returns the version of Landlock that the kernel has. It returns an [ErrUnsupported] if that cannot limit files.
 func Check() (version int, err error) { return check(false) }
 
+// CheckNetwork returns an [ErrUnsupported] if the kernel cannot limit files and the network.
+func CheckNetwork() error {
+	_, err := check(true)
+	return err
+}
+
 func check(network bool) (version int, err error) {
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	switch {

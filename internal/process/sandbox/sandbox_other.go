@@ -15,6 +15,12 @@ func Check() (version int, err error) {
 	return 0, fmt.Errorf("%w: Landlock is a part of Linux, and this is %s", ErrUnsupported, runtime.GOOS)
 }
 
+// CheckNetwork returns an [ErrUnsupported].
+func CheckNetwork() error {
+	_, err := Check()
+	return err
+}
+
 // CheckBubblewrap returns an [ErrUnsupported], because only Linux has bubblewrap.
 func CheckBubblewrap() error {
 	return fmt.Errorf("%w: bubblewrap is for Linux, and this is %s", ErrUnsupported, runtime.GOOS)
