@@ -14,7 +14,7 @@ var (
 	// ErrNoGit means that there is no git binary, or that it is too old.
 	ErrNoGit = errors.New("a workspace needs git 2.36 or newer: install it with the system's package manager, or from https://git-scm.com")
 	// ErrUnknownTree means that the store has no tree of this hash.
-	ErrUnknownTree = errors.New("the store has no such tree")
+	ErrUnknownTree = errors.New("the store has no such tree, perhaps because the run was removed in part: refrain rm removes the rest")
 	// ErrLocked means that another process uses the tree of this run.
 	ErrLocked = errors.New("another process uses the tree of this run")
 )

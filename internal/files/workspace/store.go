@@ -40,6 +40,9 @@ func OpenStored(ctx context.Context, folder, run string) (*Stored, error) {
 			return s, nil
 		}
 	}
+	if errors.Is(missing, fs.ErrNotExist) {
+		missing = fmt.Errorf("%w: they were removed, or are on another machine; refrain rm removes the rest of a run", missing)
+	}
 	return nil, fmt.Errorf("open the files of run %q: %w", run, missing)
 }
 
