@@ -5,6 +5,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -30,6 +31,8 @@ func (p *Proxy) check() error {
 	switch {
 	case p.Header != "" && len(p.From) == 0:
 		return errors.New("the header " + p.Header + " needs the addresses of the proxy: everybody else can send it, too")
+	case strings.Trim(strings.ToLower(p.Header), "abcdefghijklmnopqrstuvwxyz0123456789-_") != "":
+		return fmt.Errorf("the header of the proxy is %q: a name has letters, digits, - and _, such as X-Forwarded-User", p.Header)
 	case p.Header == "" && p.Role != access.None:
 		return errors.New("a role for people whom the proxy names needs the header in which it names them")
 	case strings.EqualFold(p.Header, "Authorization"):

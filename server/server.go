@@ -155,7 +155,7 @@ func New(cfg Config) (*Server, error) {
 			"openssl rand -hex 20", n, tokenLeast)
 	}
 	if base := cfg.BasePath; base != "" && (base[0] != '/' || path.Clean(base) != base || base == "/" || strings.ContainsAny(base, "?#%\"<> ")) {
-		return nil, fmt.Errorf("the base path is %q: write a path without a slash at its end, such as /refrain", base)
+		return nil, fmt.Errorf("the base path is %q: write a path that begins with a slash and does not end with one, such as /refrain", base)
 	}
 	cfg.MaxBody = cmp.Or(cfg.MaxBody, operations.BoundOfBody.Default)
 	cfg.MaxStreams = cmp.Or(cfg.MaxStreams, int(operations.BoundOfStreams.Default))

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,6 +24,20 @@ import (
 func notifyFlag(fl *pflag.FlagSet, to *[]string, what string) {
 	fl.StringArrayVar(to, "notify", nil, "notify the service whose address is in this environment `variable` of "+what+
 		", such as OPS_SLACK or OPS_SLACK=failed,asks; repeat the flag for more")
+}
+
+// notifyOf reads the values of --notify, and warns of variables without an address.
+func notifyOf(e *term.Env, texts []string) (definition.Notify, error) {
+	to, err := definition.ParseNotify(texts)
+	if err != nil {
+		return nil, term.UsageError(fmt.Errorf("--notify: %w", err))
+	}
+	for _, name := range slices.Sorted(maps.Keys(to)) {
+		if err := notify.CheckAddress(e.Getenv, name); err != nil {
+			term.PrintError(e.Stderr, fmt.Errorf("--notify %s reaches nobody from here: %w", name, err))
+		}
+	}
+	return to, nil
 }
 
 // NewNotify returns the command that tries services of notifications.

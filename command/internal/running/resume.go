@@ -126,9 +126,9 @@ const longLog, longLogGC = 100_000, 40
 
 // resumeIn resumes a run of a store, and follows the run.
 func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags, id string) error {
-	to, err := definition.ParseNotify(f.notify)
+	to, err := notifyOf(e, f.notify)
 	if err != nil {
-		return term.UsageError(fmt.Errorf("--notify: %w", err))
+		return err
 	}
 	view, run, err := s.View(ctx, id)
 	if err != nil {

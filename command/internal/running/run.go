@@ -23,7 +23,6 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/command/internal/trust"
-	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -217,9 +216,9 @@ func addSets(fl *pflag.FlagSet, sets *[]string) {
 
 // runFile loads a definition and follows its run to the end.
 func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) error {
-	to, err := definition.ParseNotify(f.notify)
+	to, err := notifyOf(e, f.notify)
 	if err != nil {
-		return term.UsageError(fmt.Errorf("--notify: %w", err))
+		return err
 	}
 	p, def, err := deffile.NewProgram(e, file, f.model, f.root, &f.limits)
 	if err != nil {

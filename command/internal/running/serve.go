@@ -183,9 +183,9 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 	if err := f.set(&cfg); err != nil {
 		return err
 	}
-	to, err := definition.ParseNotify(f.notify)
+	to, err := notifyOf(e, f.notify)
 	if err != nil {
-		return term.UsageError(fmt.Errorf("--notify: %w", err))
+		return err
 	}
 	where := "" // is set before the server drives a run
 	notifier := s.Notifier(e, to, true, "", func(ctx context.Context, id string) string { return pagesBelow(where)(ctx, id) })
@@ -492,9 +492,9 @@ func serveMCP(ctx context.Context, e *term.Env, f servedFlags) error {
 	if err != nil {
 		return err
 	}
-	to, err := definition.ParseNotify(f.notify)
+	to, err := notifyOf(e, f.notify)
 	if err != nil {
-		return term.UsageError(fmt.Errorf("--notify: %w", err))
+		return err
 	}
 	notifier := s.Notifier(e, to, true, "", func(ctx context.Context, id string) string { return s.Served(ctx, e, id) })
 	defer closeNotifier(ctx, notifier)
