@@ -60,6 +60,11 @@ func Failed(p *Plan, rec *Record) error {
 			failed[s.Case] = true
 		}
 	}
+	for i := range rec.Pairs {
+		if rec.Pairs[i].Error != "" {
+			failed[rec.Pairs[i].Case] = true
+		}
+	}
 	set.Cases = slices.DeleteFunc(slices.Clone(set.Cases), func(c check.Case) bool { return !failed[c.ID] })
 	if len(set.Cases) == 0 {
 		return fmt.Errorf("none of the cases has failed in eval %s", rec.ID)

@@ -391,6 +391,27 @@ func TestScoreAfterAFailure(t *testing.T) {
 	}
 }
 
+// A judge of pairs that has failed makes both runs errors, and its case is run again with those that failed.
+func TestPairwiseFails(t *testing.T) {
+	b := withCourt(t, &court{vote: func(int, string, map[string]string) string { return "perhaps" }})
+	for _, decide := range []string{"", "pairwise"} {
+		set := oneCase(check.Spec{Kind: check.Completed}, check.Spec{Kind: check.Pairwise})
+		set.Decide = decide
+		e := b.run(t, &eval.Plan{Set: set, Versions: []eval.Version{says(t, eval.SideA, "a cat"), says(t, eval.SideB, "one cat")}})
+		sum := e.Report().Summary()
+		if sum.Verdict != report.Undecided || sum.NewTotal.Errors != 1 || sum.OldTotal.Errors != 1 {
+			t.Errorf("decide %q: %s, %+v, %+v", decide, sum.Verdict, sum.NewTotal, sum.OldTotal)
+		}
+		var text strings.Builder
+		if err := sum.WriteText(&text, 100); err != nil || !strings.Contains(text.String(), "the judge: ") {
+			t.Errorf("decide %q: %v\n%s", decide, err, &text)
+		}
+		if err := eval.Failed(&eval.Plan{Set: set}, e.Record); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // Of evals of a version against itself, judged by a model that votes by chance and prefers the first answer, at most 6% say better or
 // worse.
 func TestPairwiseVerdicts(t *testing.T) {

@@ -3,6 +3,7 @@
 package eval
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -17,6 +18,8 @@ type Compared struct {
 	// Results are those of version A. The values of version B are 1 minus them.
 	Results []check.Result `json:"results"`
 	Judges  *Use           `json:"judges,omitzero"`
+	// Error says why a judge has not answered. Both case-runs are then errors.
+	Error string `json:"error,omitzero"`
 }
 
 // pair returns the results of both versions for one number of a case if both can be compared, and were not compared yet.
@@ -89,10 +92,11 @@ func (e *Eval) judgePair(ctx context.Context, c *check.Case, a, b *Scored, eval 
 	p := e.panel(eval, SideA+SideB, c.ID, a.N)
 	subjects[0].Rival, subjects[0].Ask = subjects[1], p.ask
 	grade, err := e.grader.Grade(ctx, subjects[0])
-	if _, fails := p.why(); err == nil {
+	why, fails := p.why()
+	if err == nil {
 		err = fails
 	}
-	return &Compared{Case: c.ID, N: a.N, Results: grade.Results, Judges: p.use}, err
+	return &Compared{Case: c.ID, N: a.N, Results: grade.Results, Judges: p.use, Error: why}, err
 }
 
 // addPair adds to a case-run what judges say about it and that of the other version. Their cost is that of version A.
@@ -108,6 +112,9 @@ func (r *Record) addPair(run *report.Run, s *Scored) {
 				cost += *run.Judges
 			}
 			run.Judges = &cost
+		}
+		if p.Error != "" {
+			run.Error, run.Passed, run.Score = cmp.Or(run.Error, p.Error), nil, nil
 		}
 		for _, res := range p.Results {
 			c := checkOf(&res)

@@ -116,9 +116,19 @@ func (c *Comparison) decide(alpha float64) {
 	}
 }
 
-// interval returns the interval of the difference; infinite if it is unknown. It is Student's, but wider where that knows too
-// little, because few units differ, or all by the same: the difference of a unit is at most 1.
+// interval returns the interval of the difference; infinite if it is unknown. It reaches to 0 if chance gives such a difference more
+// often than in a share alpha of comparisons.
 func (c *Comparison) interval(alpha float64) (low, high float64) {
+	low, high = c.student(alpha)
+	if (low > 0 || high < 0) && c.sample.differing >= Least && c.sample.bySigns() > alpha {
+		low, high = min(low, 0), max(high, 0)
+	}
+	return low, high
+}
+
+// student returns Student's interval of the difference, but wider where that knows too little, because few units differ, or all by the
+// same: the difference of a unit is at most 1.
+func (c *Comparison) student(alpha float64) (low, high float64) {
 	s := c.sample
 	half := 0.0
 	switch {
