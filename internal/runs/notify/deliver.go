@@ -140,12 +140,17 @@ func (n *Notifier) sendAll(id, name string, r *receiver, all []*Notice) bool {
 					one.ID, name, credential.Masked(lost.Error())))
 			}
 		}
+		if done > 0 {
+			n.mu.Lock()
+			delete(n.reported, one.ID+" "+name)
+			n.mu.Unlock()
+		}
 		switch {
 		case err == nil:
 		case done > 0:
 			n.cfg.Report(fmt.Errorf("notification %s to %s was given up: %w", one.ID, name, err))
 		default:
-			n.reportOnce(fmt.Errorf("notification %s to %s was not delivered, and is kept for refrain serve or the next run with notifications: %w",
+			n.reportOnce(one.ID+" "+name, fmt.Errorf("notification %s to %s was not delivered, and is kept for refrain serve or the next run with notifications: %w",
 				one.ID, name, err))
 			return false
 		}
@@ -153,13 +158,13 @@ func (n *Notifier) sendAll(id, name string, r *receiver, all []*Notice) bool {
 	return true
 }
 
-// reportOnce reports an error that has not been reported before.
-func (n *Notifier) reportOnce(err error) {
+// reportOnce reports an error about the delivery of a notice, unless it is the one that was reported last.
+func (n *Notifier) reportOnce(delivery string, err error) {
 	n.mu.Lock()
-	known := n.reported[err.Error()]
-	n.reported[err.Error()] = true
+	last := n.reported[delivery]
+	n.reported[delivery] = err.Error()
 	n.mu.Unlock()
-	if !known {
+	if last != err.Error() {
 		n.cfg.Report(err)
 	}
 }

@@ -73,7 +73,7 @@ type Notifier struct {
 	wants    map[string]definition.Notify // who is notified of each run under way
 	seen     map[string]int64             // by run, the last event that Command needs no more
 	busy     map[string]bool              // the runs in delivery; true if there is more
-	reported map[string]bool              // texts of reports that are not repeated
+	reported map[string]string            // by delivery that has failed, the text that was reported last
 }
 
 // New returns a notifier. [Notifier.Observe] makes it see runs.
@@ -88,8 +88,9 @@ func New(cfg Config) *Notifier {
 	if cfg.Report == nil {
 		cfg.Report = func(error) {}
 	}
-	n := &Notifier{cfg: cfg, closing: make(chan struct{}), wants: make(map[string]definition.Notify), seen: make(map[string]int64), busy: make(map[string]bool), reported: make(map[string]bool),
-		records: record.Records[outbox]{Service: cfg.Service, AppName: cfg.AppName + record.NotifyApp, UserID: cfg.UserID, Key: "notify"}}
+	n := &Notifier{cfg: cfg, closing: make(chan struct{}), wants: make(map[string]definition.Notify), seen: make(map[string]int64), busy: make(map[string]bool),
+		reported: make(map[string]string),
+		records:  record.Records[outbox]{Service: cfg.Service, AppName: cfg.AppName + record.NotifyApp, UserID: cfg.UserID, Key: "notify"}}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	return n
 }
