@@ -48,6 +48,16 @@ type process struct {
 
 	Report string `json:"report,omitempty"` // a file below Dir that the command writes; "" means none
 
+	codingAgent
+
+	Sandbox  *Sandbox `json:"sandbox,omitempty"`
+	boxWrite []string // what a coding agent needs for itself in a sandbox
+	boxReads bool     // in a sandbox it may only read the folder in which it works
+	folder   Folder   // that of Around
+}
+
+// codingAgent is what a process has besides if it is a coding agent; the zero value is any other command.
+type codingAgent struct {
 	CLI   string        `json:"cli,omitempty"`   // the name of the coding agent; "" for any other command
 	Idle  time.Duration `json:"idle,omitempty"`  // the longest time without output; 0 means no limit
 	Grace time.Duration `json:"grace,omitempty"` // how long the command may take to end when asked; with 0 it is killed at once
@@ -56,21 +66,16 @@ type process struct {
 	ACP   codingcli.Permissions `json:"acp,omitempty"`
 	Allow []string              `json:"allow,omitempty"` // further commands that an agent with ACP may run
 
-	Sandbox  *Sandbox `json:"sandbox,omitempty"`
-	boxWrite []string // what a coding agent needs for itself in a sandbox
-	boxReads bool     // in a sandbox it may only read the folder in which it works
-	folder   Folder   // that of Around
-
-	continues bool         // a coding agent continues its conversation
+	continues bool         // it continues its conversation
 	before    conversation // the conversation that it continues
 	fresh     []string     // the Args that begin a new conversation; nil if Args do so already
 	renewed   string       // why it began a new conversation in place of before
 
-	room budget.Reservation // the cost that a coding agent is told it may spend
-	tell func(string)       // shows what a coding agent does, as it is (see teller); nil shows nothing
+	room budget.Reservation // the cost that it is told it may spend
+	tell func(string)       // shows what it does, as it is (see teller); nil shows nothing
 
-	store      func(text string) error // stores the transcript of a coding agent that works; nil stores nothing
-	transcript int64                   // the version of its artifact; 0 if there is none yet
+	store      func(text string) error // stores its transcript while it works; nil stores nothing
+	transcript int64                   // the version of the transcript's artifact; 0 if there is none yet
 }
 
 // completion has the exit code and the output of a command.
