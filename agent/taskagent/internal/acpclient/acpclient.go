@@ -93,30 +93,49 @@ type Talk struct {
 	hello *time.Timer
 
 	mu       sync.Mutex
-	line     []byte                                                 // the line that is not complete yet
-	long     bool                                                   // line is too long, and its rest is dropped
-	id       int                                                    // the ID of the last request
-	answered func(result json.RawMessage, failed *acp.RequestError) // gets the answer to the last request; nil after that
-	asked    string                                                 // the method of the last request
+	line     line
+	request  request
 	session  acp.SessionId
 	loaded   bool      // the conversation is the one that Config names, and not a copy
 	prompts  hash.Hash // the hash of the prompts in the conversation; nil if they are not known
 	canceled bool
 	done     chan struct{} // closed at the end
 	ended    bool
+	broken   bool // the program has reported an error of its conversation
 	report   codingcli.Report
 
-	folder  codingcli.Folder
-	calls   map[acp.ToolCallId]*toolCall
-	tools   bool         // there was a tool call
-	said    limited.Tail // the last message
-	next    bool         // the next text begins a new message
-	message string       // the ID of the last message; many programs give none
+	folder codingcli.Folder
+	calls  map[acp.ToolCallId]*toolCall
+	tools  bool // there was a tool call
+	last   lastMessage
+	usage  reportedUsage
+}
 
-	each     usage // the sum of the usage of the single requests to the model, if the program reports it
-	opencode bool  // the program is opencode, which reports the usage of its last request only
-	costs    bool  // the cost that the program reports is that of its process, and not that of the conversation
-	broken   bool  // the program has reported an error of its conversation
+// line is the line that is being read and is not complete yet.
+type line struct {
+	text    []byte
+	tooLong bool // the rest is dropped
+}
+
+// request is the last request to the program.
+type request struct {
+	id     int
+	method string
+	then   func(result json.RawMessage, failed *acp.RequestError) // gets the answer; nil after that
+}
+
+// lastMessage is the last message of the agent.
+type lastMessage struct {
+	id       string // many programs give none
+	text     limited.Tail
+	complete bool // the next text begins a new message
+}
+
+// reportedUsage is what a program says about its usage before the end, and what its numbers mean.
+type reportedUsage struct {
+	sum           usage // of the single requests to the model, if the program reports it
+	onlyLast      bool  // the usage at the end is that of the last request only
+	costOfProcess bool  // the cost is that of the process, and not that of the conversation
 }
 
 // toolCall has the known facts about a tool call that is not done.
@@ -136,7 +155,7 @@ func New(cfg Config) *Talk {
 		cfg.Hello = Hello
 	}
 	t := &Talk{
-		cfg: cfg, done: make(chan struct{}), said: limited.Tail{Most: cfg.Limit}, calls: make(map[acp.ToolCallId]*toolCall),
+		cfg: cfg, done: make(chan struct{}), last: lastMessage{text: limited.Tail{Most: cfg.Limit}}, calls: make(map[acp.ToolCallId]*toolCall),
 		report: codingcli.Report{Outcome: codingcli.NoResult, Usage: budget.Usage{Calls: 1, Estimated: true}},
 	}
 	t.folder = codingcli.NewFolder(cfg.Dir)
@@ -146,7 +165,7 @@ func New(cfg Config) *Talk {
 	t.hello = time.AfterFunc(cfg.Hello, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.end(fmt.Errorf("it did not answer %s in %s; does it need an option to speak the Agent Client Protocol?", t.asked, cfg.Hello))
+		t.end(fmt.Errorf("it did not answer %s in %s; does it need an option to speak the Agent Client Protocol?", t.request.method, cfg.Hello))
 	})
 	t.call(acp.AgentMethodInitialize, acp.InitializeRequest{
 		ProtocolVersion: acp.ProtocolVersionNumber, ClientInfo: &acp.Implementation{Name: "refrain", Version: "1"},
@@ -160,7 +179,7 @@ func (t *Talk) Report() codingcli.Report {
 	defer t.mu.Unlock()
 	r := t.report
 	if r.Answer == "" {
-		r.Answer = t.said.String()
+		r.Answer = t.last.text.String()
 	}
 	return r
 }
@@ -177,7 +196,7 @@ func (t *Talk) Close() {
 // Cancel asks the program to stop, and waits up to one second for its answer. It does nothing before the prompt.
 func (t *Talk) Cancel() {
 	t.mu.Lock()
-	waits := t.asked == acp.AgentMethodSessionPrompt && !t.ended && !t.canceled
+	waits := t.request.method == acp.AgentMethodSessionPrompt && !t.ended && !t.canceled
 	if waits {
 		t.canceled = true
 		t.send(message{Method: acp.AgentMethodSessionCancel, Params: encode(acp.CancelNotification{SessionId: t.session})})
@@ -196,7 +215,7 @@ func (t *Talk) end(err error) {
 	if t.ended {
 		return
 	}
-	t.ended, t.answered = true, nil
+	t.ended, t.request.then = true, nil
 	t.hello.Stop()
 	close(t.done)
 	t.out.close()
@@ -230,9 +249,9 @@ func (t *Talk) send(m message) {
 
 // call sends a request, and calls then with its answer.
 func (t *Talk) call(method string, params any, then func(json.RawMessage, *acp.RequestError)) {
-	t.id++
-	t.asked, t.answered = method, then
-	t.send(message{ID: encode(t.id), Method: method, Params: encode(params)})
+	t.request.id++
+	t.request.method, t.request.then = method, then
+	t.send(message{ID: encode(t.request.id), Method: method, Params: encode(params)})
 }
 
 // Write reads the program's output. It never returns an error, because Config.End ends the program after a mistake.
@@ -246,16 +265,16 @@ func (t *Talk) Write(p []byte) (int, error) {
 	for len(p) > 0 && !t.ended {
 		part, rest, whole := bytes.Cut(p, []byte("\n"))
 		p = rest
-		if t.long = t.long || len(t.line)+len(part) > longestMessage; !t.long {
-			t.line = append(t.line, part...)
+		if t.line.tooLong = t.line.tooLong || len(t.line.text)+len(part) > longestMessage; !t.line.tooLong {
+			t.line.text = append(t.line.text, part...)
 		}
 		if !whole {
 			break
 		}
-		t.read(t.line, t.long)
-		t.line, t.long = t.line[:0], false
-		if cap(t.line) > longestMessage/8 {
-			t.line = nil
+		t.read(t.line.text, t.line.tooLong)
+		t.line.text, t.line.tooLong = t.line.text[:0], false
+		if cap(t.line.text) > longestMessage/8 {
+			t.line.text = nil
 		}
 	}
 	return n, nil
@@ -268,7 +287,7 @@ func (t *Talk) read(line []byte, long bool) {
 		if methodOf(line) != acp.ClientMethodSessionUpdate {
 			t.end(fmt.Errorf("it sent a message of more than %d MB", longestMessage>>20))
 		}
-		if t.asked == acp.AgentMethodSessionLoad {
+		if t.request.method == acp.AgentMethodSessionLoad {
 			t.asks("a prompt that is too long") // the line may be a prompt, so the hash must differ
 		}
 		return
@@ -282,10 +301,10 @@ func (t *Talk) read(line []byte, long bool) {
 	case m.Method == acp.ClientMethodSessionUpdate && !id:
 		t.updated(m.Params)
 	case m.Method != "" && id && len(m.ID) <= longestName:
-		t.request(m)
-	case m.Method == "" && id && t.answered != nil && bytes.Equal(m.ID, encode(t.id)):
-		then := t.answered
-		t.answered = nil
+		t.answerRequest(m)
+	case m.Method == "" && id && t.request.then != nil && bytes.Equal(m.ID, encode(t.request.id)):
+		then := t.request.then
+		t.request.then = nil
 		then(m.Result, m.Error)
 	}
 }

@@ -40,7 +40,7 @@ func (t *Talk) initialized(result json.RawMessage, failed *acp.RequestError) {
 	case json.Unmarshal(result, &r) != nil || r.Version != acp.ProtocolVersionNumber:
 		t.end(fmt.Errorf("it does not speak version %d of the Agent Client Protocol", acp.ProtocolVersionNumber))
 	default:
-		t.opencode, t.costs = r.Agent.Name == "OpenCode", r.Agent.Name == "@zed-industries/claude-agent-acp"
+		t.usage.onlyLast, t.usage.costOfProcess = r.Agent.Name == "OpenCode", r.Agent.Name == "@zed-industries/claude-agent-acp"
 		t.enter(r.Can.Session.Fork != nil, r.Can.Load)
 	}
 }
@@ -115,7 +115,7 @@ func (t *Talk) begun(result json.RawMessage, failed *acp.RequestError) {
 		r.Session = t.session
 	}
 	if err != nil || r.Session == "" || len(r.Session) > longestName {
-		t.end(fmt.Errorf("its answer to %s has no session", t.asked))
+		t.end(fmt.Errorf("its answer to %s has no session", t.request.method))
 		return
 	}
 	t.session = r.Session
@@ -164,6 +164,12 @@ type usage struct {
 	Total   int64 `json:"totalTokens"`
 }
 
+// add adds the usage of another request.
+func (u *usage) add(more *usage) {
+	u.Input, u.Output, u.Total = u.Input+more.Input, u.Output+more.Output, u.Total+more.Total
+	u.Read, u.Write, u.Thought = u.Read+more.Read, u.Write+more.Write, u.Thought+more.Thought
+}
+
 // mostTokens is more than any prompt can use, and small enough that a sum of such numbers does not overflow.
 const mostTokens = 1 << 50
 
@@ -198,7 +204,7 @@ func (t *Talk) stopped(result json.RawMessage, failed *acp.RequestError) {
 	}
 	_ = json.Unmarshal(r.Meta, &meta)
 	quota := meta.Quota.Tokens
-	for _, u := range []*usage{r.Usage, {Input: quota.Input, Output: quota.Output}, &t.each} {
+	for _, u := range []*usage{r.Usage, {Input: quota.Input, Output: quota.Output}, &t.usage.sum} {
 		if u.counts() {
 			t.used(u)
 			break
@@ -225,7 +231,7 @@ func (t *Talk) stopped(result json.RawMessage, failed *acp.RequestError) {
 // used sets the usage in the report. It adds the tokens of the cache and of thoughts if the total shows that the other numbers
 // do not include them.
 func (t *Talk) used(u *usage) {
-	if t.opencode && t.tools { // opencode reports its last request only, and there were more
+	if t.usage.onlyLast && t.tools { // opencode reports its last request only, and there were more
 		return
 	}
 	counted := budget.Usage{
@@ -388,27 +394,26 @@ func (t *Talk) updated(params json.RawMessage) {
 	}
 	var meta updateMeta
 	_ = json.Unmarshal(u.Update.Meta, &meta)
-	if t.asked != acp.AgentMethodSessionPrompt { // the update belongs to an earlier prompt
-		if u.Update.Is == "user_message_chunk" && t.asked == acp.AgentMethodSessionLoad {
+	if t.request.method != acp.AgentMethodSessionPrompt { // the update belongs to an earlier prompt
+		if u.Update.Is == "user_message_chunk" && t.request.method == acp.AgentMethodSessionLoad {
 			t.asks(u.text())
 		}
 		return
 	}
 	switch u.Update.Is {
 	case "user_message_chunk":
-		if t.loaded && !t.tools && t.said.String() == "" && !strings.Contains(t.cfg.Prompt, u.text()) {
+		if t.loaded && !t.tools && t.last.text.String() == "" && !strings.Contains(t.cfg.Prompt, u.text()) {
 			t.end(errors.New("it repeated the end of its earlier conversation only after it was asked, so the prompts in that conversation are unknown"))
 		}
 	case "agent_message_chunk":
-		t.next = t.next || u.Update.Message != t.message
+		t.last.complete = t.last.complete || u.Update.Message != t.last.id
 		t.says(u.text())
-		t.cfg.Script.Says(u.text(), u.Update.Message == t.message)
+		t.cfg.Script.Says(u.text(), u.Update.Message == t.last.id)
 		if len(u.Update.Message) <= longestName {
-			t.message = u.Update.Message
+			t.last.id = u.Update.Message
 		}
 		if used := meta.Usage; used.counts() {
-			t.each.Input, t.each.Output, t.each.Total = t.each.Input+used.Input, t.each.Output+used.Output, t.each.Total+used.Total
-			t.each.Read, t.each.Write, t.each.Thought = t.each.Read+used.Read, t.each.Write+used.Write, t.each.Thought+used.Thought
+			t.usage.sum.add(used)
 		}
 	case "session_info_update":
 		if is := meta.Codex.Thread.Is; is != "" {
@@ -419,15 +424,15 @@ func (t *Talk) updated(params json.RawMessage) {
 		if c := t.called(u.Update.tool); u.Update.Is == "tool_call" {
 			t.announces(c, u.Update.Input)
 		}
-		t.next, t.tools = true, true
+		t.last.complete, t.tools = true, true
 		if failed := u.Update.Status == acp.ToolCallStatusFailed; failed || u.Update.Status == acp.ToolCallStatusCompleted {
 			t.cfg.Script.Gets(codingcli.ContentText(u.Update.Content), failed)
 		}
 	case "usage_update":
 		// opencode reports an unknown price as 0.
-		if c := u.Update.Cost; c != nil && c.Currency == "USD" && c.Amount >= 0 && (c.Amount > 0 || !t.opencode) {
+		if c := u.Update.Cost; c != nil && c.Currency == "USD" && c.Amount >= 0 && (c.Amount > 0 || !t.usage.onlyLast) {
 			t.report.Usage.Cost = &c.Amount
-			if !t.costs {
+			if !t.usage.costOfProcess {
 				t.report.Total.Cost = c.Amount
 			}
 		}
@@ -441,13 +446,13 @@ func (t *Talk) announces(c *toolCall, input json.RawMessage) {
 	}
 	c.announced = true
 	if t.cfg.Doing != nil {
-		if !t.next {
-			t.cfg.Doing(t.said.String())
+		if !t.last.complete {
+			t.cfg.Doing(t.last.text.String())
 		}
 		t.cfg.Doing(c.title)
 	}
 	t.cfg.Script.Calls(c.title, codingcli.InputText(input))
-	t.next, t.tools = true, true
+	t.last.complete, t.tools = true, true
 }
 
 // says adds text to the last message, or begins a new one with it.
@@ -455,11 +460,11 @@ func (t *Talk) says(text string) {
 	if text == "" {
 		return
 	}
-	if t.next {
-		t.said.Reset()
-		t.next = false
+	if t.last.complete {
+		t.last.text.Reset()
+		t.last.complete = false
 	}
-	_, _ = t.said.Write([]byte(text))
+	_, _ = t.last.text.Write([]byte(text))
 }
 
 // called adds the facts of an update about a tool call to those that are known, and returns them. When the call is completed, it
@@ -527,8 +532,8 @@ func changes(k acp.ToolKind) bool {
 	return k == acp.ToolKindEdit || k == acp.ToolKindDelete || k == acp.ToolKindMove
 }
 
-// request answers a request of the program. It knows requests for permission only, and answers any other with an error.
-func (t *Talk) request(m message) {
+// answerRequest answers a request of the program. It knows requests for permission only, and answers any other with an error.
+func (t *Talk) answerRequest(m message) {
 	if m.Method != acp.ClientMethodSessionRequestPermission {
 		t.send(message{ID: m.ID, Error: acp.NewMethodNotFound(brief.Line(m.Method, longestName))})
 		return
@@ -546,7 +551,7 @@ func (t *Talk) request(m message) {
 		return
 	}
 	chosen := ""
-	if p.Session == t.session && t.asked == acp.AgentMethodSessionPrompt && !t.canceled {
+	if p.Session == t.session && t.request.method == acp.AgentMethodSessionPrompt && !t.canceled {
 		c := t.called(p.Tool)
 		t.announces(c, p.Tool.Input)
 		wanted := []acp.PermissionOptionKind{acp.PermissionOptionKindRejectOnce, acp.PermissionOptionKindRejectAlways}
