@@ -169,7 +169,7 @@ func New(cfg Config) *Talk {
 	})
 	t.call(acp.AgentMethodInitialize, acp.InitializeRequest{
 		ProtocolVersion: acp.ProtocolVersionNumber, ClientInfo: &acp.Implementation{Name: "refrain", Version: "1"},
-	}, t.initialized)
+	}, t.onInitialize)
 	return t
 }
 
@@ -288,7 +288,7 @@ func (t *Talk) read(line []byte, long bool) {
 			t.end(fmt.Errorf("it sent a message of more than %d MB", longestMessage>>20))
 		}
 		if t.request.method == acp.AgentMethodSessionLoad {
-			t.asks("a prompt that is too long") // the line may be a prompt, so the hash must differ
+			t.hashPrompt("a prompt that is too long") // the line may be a prompt, so the hash must differ
 		}
 		return
 	}
@@ -299,7 +299,7 @@ func (t *Talk) read(line []byte, long bool) {
 	id := len(m.ID) > 0 && !bytes.Equal(m.ID, []byte("null"))
 	switch {
 	case m.Method == acp.ClientMethodSessionUpdate && !id:
-		t.updated(m.Params)
+		t.update(m.Params)
 	case m.Method != "" && id && len(m.ID) <= longestName:
 		t.answerRequest(m)
 	case m.Method == "" && id && t.request.then != nil && bytes.Equal(m.ID, encode(t.request.id)):

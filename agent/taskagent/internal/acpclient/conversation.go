@@ -25,7 +25,7 @@ func (t *Talk) enter(copies, loads bool) {
 		t.report.Outcome, t.report.Unable = codingcli.NotConfigured, true
 		t.end(nil)
 	case id == "":
-		t.anew("")
+		t.beginNew("")
 	case copies:
 		fork := acp.UnstableForkSessionRequest{Cwd: t.cfg.Dir, McpServers: []acp.UnstableMcpServer{}, SessionId: id}
 		t.call(acp.AgentMethodSessionFork, fork,
@@ -35,10 +35,10 @@ func (t *Talk) enter(copies, loads bool) {
 					return
 				}
 				if json.Unmarshal(result, &r) != nil || r.Session == id || r.Session == "" {
-					t.anew("the program gave no copy of it")
+					t.beginNew("the program gave no copy of it")
 					return
 				}
-				t.begun(result, nil)
+				t.onSession(result, nil)
 			})
 	default:
 		t.session, t.loaded, t.prompts = id, true, sha256.New()
@@ -47,10 +47,10 @@ func (t *Talk) enter(copies, loads bool) {
 				switch {
 				case t.isLost(failed):
 				case promptHash(t.prompts) != t.cfg.Asked:
-					t.anew("the program can load it but not copy it, and what it has loaded is not what belongs to the state: " +
+					t.beginNew("the program can load it but not copy it, and what it has loaded is not what belongs to the state: " +
 						"an iteration was rolled back or an attempt has failed, or the program leaves out a part")
 				default:
-					t.begun(result, nil)
+					t.onSession(result, nil)
 				}
 			})
 	}
@@ -63,26 +63,26 @@ func (t *Talk) isLost(failed *acp.RequestError) bool {
 		return false
 	}
 	if outcome := t.fails(failed); outcome == codingcli.NotConfigured || outcome == codingcli.Limited {
-		t.failed(failed)
+		t.fail(failed)
 	} else {
-		t.anew("the program does not have it: " + brief.Line(t.report.Answer, longestName))
+		t.beginNew("the program does not have it: " + brief.Line(t.report.Answer, longestName))
 	}
 	return true
 }
 
-// anew begins a new conversation. why is the reason for which an earlier one is not continued; "" if there was none.
-func (t *Talk) anew(why string) {
+// beginNew begins a new conversation. why is the reason for which an earlier one is not continued; "" if there was none.
+func (t *Talk) beginNew(why string) {
 	t.session, t.loaded, t.prompts = "", false, nil
 	if t.cfg.Continues {
 		t.prompts = sha256.New()
 	}
 	t.report.Answer, t.report.Renewed = "", why
-	t.call(acp.AgentMethodSessionNew, acp.NewSessionRequest{Cwd: t.cfg.Dir, McpServers: []acp.McpServer{}}, t.begun)
+	t.call(acp.AgentMethodSessionNew, acp.NewSessionRequest{Cwd: t.cfg.Dir, McpServers: []acp.McpServer{}}, t.onSession)
 }
 
-// asks adds a prompt, or a part of a prompt, to the hash of the conversation's prompts. It leaves out white space, because
+// hashPrompt adds a prompt, or a part of a prompt, to the hash of the conversation's prompts. It leaves out white space, because
 // programs that repeat a prompt may divide it and change its white space.
-func (t *Talk) asks(text string) {
+func (t *Talk) hashPrompt(text string) {
 	if t.prompts != nil {
 		_, _ = io.WriteString(t.prompts, strings.Join(strings.Fields(text), ""))
 	}

@@ -20,8 +20,8 @@ import (
 // The types of answers in this file have only the fields that this package needs. A program may be newer than the SDK, and
 // further fields in its answers are no error.
 
-// initialized handles the answer to the first request, and enters the conversation.
-func (t *Talk) initialized(result json.RawMessage, failed *acp.RequestError) {
+// onInitialize handles the answer to the first request, and enters the conversation.
+func (t *Talk) onInitialize(result json.RawMessage, failed *acp.RequestError) {
 	var r struct {
 		Version int `json:"protocolVersion"`
 		Agent   struct {
@@ -36,7 +36,7 @@ func (t *Talk) initialized(result json.RawMessage, failed *acp.RequestError) {
 	}
 	switch {
 	case failed != nil:
-		t.failed(failed)
+		t.fail(failed)
 	case json.Unmarshal(result, &r) != nil || r.Version != acp.ProtocolVersionNumber:
 		t.end(fmt.Errorf("it does not speak version %d of the Agent Client Protocol", acp.ProtocolVersionNumber))
 	default:
@@ -103,11 +103,11 @@ var modes = map[codingcli.Permissions][]string{
 	codingcli.All:  {"bypassPermissions", "agent-full-access", "full-access", "yolo", "build"},
 }
 
-// begun handles the answer that a conversation has begun. It selects the mode for the permissions, and sends the prompt.
-func (t *Talk) begun(result json.RawMessage, failed *acp.RequestError) {
+// onSession handles the answer that a conversation has begun. It selects the mode for the permissions, and sends the prompt.
+func (t *Talk) onSession(result json.RawMessage, failed *acp.RequestError) {
 	var r newSession
 	if failed != nil {
-		t.failed(failed)
+		t.fail(failed)
 		return
 	}
 	err := json.Unmarshal(result, &r)
@@ -131,7 +131,7 @@ func (t *Talk) begun(result json.RawMessage, failed *acp.RequestError) {
 		// The program stays in its current mode, which may allow more than the permissions; then it must end. A mode that
 		// allows less is safe, because the program asks. Gemini refuses other modes in a folder that it does not trust.
 		if failed != nil && t.cfg.Permissions != codingcli.All && !slices.Contains(modes[codingcli.Read], offered.current) {
-			t.failed(failed)
+			t.fail(failed)
 			return
 		}
 		t.prompt()
@@ -147,11 +147,11 @@ func (t *Talk) begun(result json.RawMessage, failed *acp.RequestError) {
 
 func (t *Talk) prompt() {
 	t.hello.Stop()
-	t.asks(t.cfg.Prompt)
+	t.hashPrompt(t.cfg.Prompt)
 	t.report.Asked = promptHash(t.prompts)
 	t.call(acp.AgentMethodSessionPrompt, acp.PromptRequest{
 		SessionId: t.session, Prompt: []acp.ContentBlock{acp.TextBlock(t.cfg.Prompt)},
-	}, t.stopped)
+	}, t.onPromptEnd)
 }
 
 // usage is the usage of one prompt. The total shows whether the input includes the tokens of the cache.
@@ -179,10 +179,10 @@ func (u *usage) counts() bool {
 		max(u.Input, u.Output, u.Read, u.Write, u.Thought, u.Total) <= mostTokens && u.Input+u.Output+u.Read+u.Write > 0
 }
 
-// stopped handles the answer to the prompt, and ends the conversation.
-func (t *Talk) stopped(result json.RawMessage, failed *acp.RequestError) {
+// onPromptEnd handles the answer to the prompt, and ends the conversation.
+func (t *Talk) onPromptEnd(result json.RawMessage, failed *acp.RequestError) {
 	if failed != nil {
-		t.failed(failed)
+		t.fail(failed)
 		return
 	}
 	var r struct {
@@ -206,7 +206,7 @@ func (t *Talk) stopped(result json.RawMessage, failed *acp.RequestError) {
 	quota := meta.Quota.Tokens
 	for _, u := range []*usage{r.Usage, {Input: quota.Input, Output: quota.Output}, &t.usage.sum} {
 		if u.counts() {
-			t.used(u)
+			t.reportUsage(u)
 			break
 		}
 	}
@@ -228,9 +228,9 @@ func (t *Talk) stopped(result json.RawMessage, failed *acp.RequestError) {
 	t.end(nil)
 }
 
-// used sets the usage in the report. It adds the tokens of the cache and of thoughts if the total shows that the other numbers
+// reportUsage sets the usage in the report. It adds the tokens of the cache and of thoughts if the total shows that the other numbers
 // do not include them.
-func (t *Talk) used(u *usage) {
+func (t *Talk) reportUsage(u *usage) {
 	if t.usage.onlyLast && t.tools { // opencode reports its last request only, and there were more
 		return
 	}
@@ -261,8 +261,8 @@ var causes = map[string]codingcli.Outcome{
 	"serveroverloaded": codingcli.Limited,
 }
 
-// failed handles an error in place of an answer, and ends the conversation.
-func (t *Talk) failed(e *acp.RequestError) {
+// fail handles an error in place of an answer, and ends the conversation.
+func (t *Talk) fail(e *acp.RequestError) {
 	t.report.Outcome = t.fails(e)
 	t.end(nil)
 }
@@ -386,8 +386,8 @@ func (u tool) command() string {
 	return u.Title
 }
 
-// updated handles an update from the program.
-func (t *Talk) updated(params json.RawMessage) {
+// update handles an update from the program.
+func (t *Talk) update(params json.RawMessage) {
 	var u update
 	if json.Unmarshal(params, &u) != nil || u.Session != t.session || t.session == "" {
 		return
@@ -396,7 +396,7 @@ func (t *Talk) updated(params json.RawMessage) {
 	_ = json.Unmarshal(u.Update.Meta, &meta)
 	if t.request.method != acp.AgentMethodSessionPrompt { // the update belongs to an earlier prompt
 		if u.Update.Is == "user_message_chunk" && t.request.method == acp.AgentMethodSessionLoad {
-			t.asks(u.text())
+			t.hashPrompt(u.text())
 		}
 		return
 	}
@@ -407,7 +407,7 @@ func (t *Talk) updated(params json.RawMessage) {
 		}
 	case "agent_message_chunk":
 		t.last.complete = t.last.complete || u.Update.Message != t.last.id
-		t.says(u.text())
+		t.addText(u.text())
 		t.cfg.Script.Says(u.text(), u.Update.Message == t.last.id)
 		if len(u.Update.Message) <= longestName {
 			t.last.id = u.Update.Message
@@ -421,8 +421,8 @@ func (t *Talk) updated(params json.RawMessage) {
 		}
 	case "tool_call", "tool_call_update":
 		u.Update.tool.Content = u.Update.Content
-		if c := t.called(u.Update.tool); u.Update.Is == "tool_call" {
-			t.announces(c, u.Update.Input)
+		if c := t.updateCall(u.Update.tool); u.Update.Is == "tool_call" {
+			t.announce(c, u.Update.Input)
 		}
 		t.last.complete, t.tools = true, true
 		if failed := u.Update.Status == acp.ToolCallStatusFailed; failed || u.Update.Status == acp.ToolCallStatusCompleted {
@@ -439,8 +439,8 @@ func (t *Talk) updated(params json.RawMessage) {
 	}
 }
 
-// announces reports the message before a tool call, and the call, once: a program may ask for permission before it reports the call.
-func (t *Talk) announces(c *toolCall, input json.RawMessage) {
+// announce reports the message before a tool call, and the call, once: a program may ask for permission before it reports the call.
+func (t *Talk) announce(c *toolCall, input json.RawMessage) {
 	if c.announced {
 		return
 	}
@@ -455,8 +455,8 @@ func (t *Talk) announces(c *toolCall, input json.RawMessage) {
 	t.last.complete, t.tools = true, true
 }
 
-// says adds text to the last message, or begins a new one with it.
-func (t *Talk) says(text string) {
+// addText adds text to the last message, or begins a new one with it.
+func (t *Talk) addText(text string) {
 	if text == "" {
 		return
 	}
@@ -467,9 +467,9 @@ func (t *Talk) says(text string) {
 	_, _ = t.last.text.Write([]byte(text))
 }
 
-// called adds the facts of an update about a tool call to those that are known, and returns them. When the call is completed, it
+// updateCall adds the facts of an update about a tool call to those that are known, and returns them. When the call is completed, it
 // notes the files that the call has changed.
-func (t *Talk) called(u tool) *toolCall {
+func (t *Talk) updateCall(u tool) *toolCall {
 	c := t.calls[u.ID]
 	if c == nil {
 		c = &toolCall{}
@@ -552,8 +552,8 @@ func (t *Talk) answerRequest(m message) {
 	}
 	chosen := ""
 	if p.Session == t.session && t.request.method == acp.AgentMethodSessionPrompt && !t.canceled {
-		c := t.called(p.Tool)
-		t.announces(c, p.Tool.Input)
+		c := t.updateCall(p.Tool)
+		t.announce(c, p.Tool.Input)
 		wanted := []acp.PermissionOptionKind{acp.PermissionOptionKindRejectOnce, acp.PermissionOptionKindRejectAlways}
 		allow := t.allows(c)
 		if allow {
