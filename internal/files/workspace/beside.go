@@ -25,11 +25,11 @@ func (t *Tree) Beside(ctx context.Context, name string) (*Tree, error) {
 	defer t.mu.Unlock()
 	part := filepath.Join("beside", refName(name))
 	s := &Tree{
-		cfg: t.cfg, from: t.from, folder: t.folder, prefix: t.prefix, repo: t.repo, store: t.store, user: t.user, base: t.base, start: t.start,
-		modules: t.modules, ignored: ignoredFiles{tree: t.ignored.tree, files: t.ignored.files},
-		name: t.name + "/" + filepath.ToSlash(part), room: filepath.Join(t.room, part),
-		place: filepath.Join(t.place, part),
+		cfg: t.cfg, origin: t.origin, base: t.base, start: t.start,
+		storage:  storage{name: t.name + "/" + filepath.ToSlash(part), room: filepath.Join(t.room, part), place: filepath.Join(t.place, part), store: t.store},
+		contents: contents{ignored: ignoredFiles{tree: t.ignored.tree, files: t.ignored.files}},
 	}
+	s.objects = ""
 	if err := os.MkdirAll(s.place, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of the workspace: %w", err)
 	}

@@ -374,7 +374,7 @@ func (o *object) weigh(within int) int {
 
 // Keep stores the trees as those of a run that the store does not have, with its [Config].Owner.
 func (c *Carried) Keep(ctx context.Context, run, owner string) error {
-	t := &Tree{cfg: Config{Owner: owner}, name: refName(run), store: filepath.Join(c.store, storeNames[c.format])}
+	t := &Tree{cfg: Config{Owner: owner}, storage: storage{name: refName(run), store: filepath.Join(c.store, storeNames[c.format])}}
 	t.room = filepath.Join(c.store, "runs", t.name)
 	lock, err := lockRoom(ctx, t.room)
 	if err != nil {

@@ -37,7 +37,7 @@ func Open(ctx context.Context, cfg Config) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tree{cfg: cfg, name: refName(cfg.Run)}
+	t := &Tree{cfg: cfg, storage: storage{name: refName(cfg.Run)}}
 	t.room = filepath.Join(store, "runs", t.name)
 	if t.lock, err = lockRoom(ctx, t.room); err != nil {
 		return nil, err

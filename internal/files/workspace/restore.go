@@ -36,7 +36,7 @@ func (t *Tree) Restore(ctx context.Context, h Hash) (salvaged Hash, err error) {
 func (t *Tree) Ensure(ctx context.Context, h Hash) (salvaged Hash, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.sure && t.last == h {
+	if t.current && t.last == h {
 		if _, err := t.putBackIgnored(ctx, h); err != nil {
 			return "", err
 		}
@@ -79,13 +79,13 @@ const working = "working"
 
 // begin records that programs may change the files from now on.
 func (t *Tree) begin() error {
-	t.sure, t.ignored.sure = false, false
+	t.current, t.ignored.sure = false, false
 	return writeFile(filepath.Join(t.room, "state"), []byte(working))
 }
 
 // noStranger returns an error if files have changed since the last snapshot of an earlier process and are not those of h.
 func (t *Tree) noStranger(ctx context.Context, h Hash) error {
-	if t.sure || t.last != "" || t.empty {
+	if t.current || t.last != "" || t.empty {
 		return nil
 	}
 	note, err := os.ReadFile(filepath.Join(t.room, "state"))
@@ -101,7 +101,7 @@ func (t *Tree) noStranger(ctx context.Context, h Hash) error {
 	}
 	now, err := t.salvage(ctx)
 	if err == nil && now != left && now != h {
-		t.last, t.sure = "", false
+		t.last, t.current = "", false
 		var changes []Change
 		if changes, err = t.git.files(ctx, left, now); err == nil {
 			stranger := &StrangerError{Dir: t.Dir(), Tree: now}
@@ -184,11 +184,11 @@ func (g *git) known(ctx context.Context, h Hash) error {
 func (t *Tree) salvage(ctx context.Context) (Hash, error) {
 	for range 1000 {
 		h, err := t.snapshot(ctx, anySize)
-		if err == nil && len(t.left) == 0 {
+		if err == nil && len(t.omitted) == 0 {
 			return h, nil
 		}
 		if err == nil {
-			for _, name := range t.left {
+			for _, name := range t.omitted {
 				if err := t.moveAway(name); err != nil {
 					return "", err
 				}

@@ -263,7 +263,7 @@ func CheckBranch(ctx context.Context, cfg Config, branch, message string) error 
 	if err != nil {
 		return err
 	}
-	t := &Tree{cfg: cfg, room: filepath.Join(cfg.Store, "runs", refName(cfg.Run))}
+	t := &Tree{cfg: cfg, storage: storage{room: filepath.Join(cfg.Store, "runs", refName(cfg.Run))}}
 	if err := t.findOrigin(ctx, bin); err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func (t *Tree) isFolder() error {
 }
 
 func (t *Tree) snapshot(ctx context.Context, any bool) (Hash, error) {
-	t.sure = false
+	t.current = false
 	if err := t.isFolder(); err != nil {
 		return "", err
 	}
@@ -81,7 +81,7 @@ func (t *Tree) snapshot(ctx context.Context, any bool) (Hash, error) {
 
 // settle records that the files are those of a snapshot.
 func (t *Tree) settle(h Hash) error {
-	t.sure = true
+	t.current = true
 	return writeFile(filepath.Join(t.room, "state"), []byte(h))
 }
 
@@ -123,14 +123,14 @@ func (t *Tree) fits(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.left = nil
+	t.omitted = nil
 	for _, name := range list(out) {
 		if before, ok := strings.CutSuffix(name, "/"); ok {
-			t.left = append(t.left, before)
+			t.omitted = append(t.omitted, before)
 			continue
 		}
 		if inner := innerGit(name); inner != "" {
-			t.left = append(t.left, inner)
+			t.omitted = append(t.omitted, inner)
 			continue
 		}
 		info, err := os.Lstat(filepath.Join(t.Dir(), filepath.FromSlash(name)))
@@ -162,16 +162,16 @@ const mostLeftOut = 1000
 // addAll puts the current files into the index, without the repositories inside the tree.
 func (t *Tree) addAll(ctx context.Context) error {
 	for {
-		slices.Sort(t.left)
-		t.left = slices.Compact(t.left)
+		slices.Sort(t.omitted)
+		t.omitted = slices.Compact(t.omitted)
 		if err := t.unlockIndex(); err != nil {
 			return err
 		}
 		args, g := []string{"add", "--all", "."}, t.git
-		if len(t.left) > 0 {
+		if len(t.omitted) > 0 {
 			g = g.with("GIT_LITERAL_PATHSPECS=0")
 			args[2] = ":/"
-			for _, name := range t.left {
+			for _, name := range t.omitted {
 				args = append(args, ":(exclude,literal)"+name)
 			}
 		}
@@ -180,10 +180,10 @@ func (t *Tree) addAll(ctx context.Context) error {
 			return nil
 		}
 		nested, ok := errors.AsType[*NestedError](t.whyNot(ctx, err))
-		if !ok || slices.Contains(t.left, nested.Path) || len(t.left) >= mostLeftOut {
+		if !ok || slices.Contains(t.omitted, nested.Path) || len(t.omitted) >= mostLeftOut {
 			return t.whyNot(ctx, err)
 		}
-		t.left = append(t.left, nested.Path)
+		t.omitted = append(t.omitted, nested.Path)
 	}
 }
 
@@ -192,7 +192,7 @@ func (t *Tree) addAll(ctx context.Context) error {
 func (t *Tree) LeftOut() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.Clone(t.left)
+	return slices.Clone(t.omitted)
 }
 
 // sizeOf returns the size of a store in bytes.

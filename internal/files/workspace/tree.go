@@ -117,33 +117,46 @@ const (
 // Tree has the files of one run, which programs may change. Several goroutines may call its methods; the calls take
 // effect one after another. All programs that change the files must have ended before a call.
 type Tree struct {
-	cfg     Config
+	cfg Config
+	origin
+	storage
+	base    Hash     // before the setup
+	start   Hash     // after it
+	against Hash     // the tree that Limits are compared with; empty for the start
+	omitted []string // what the last snapshot has left out: see [Tree.LeftOut]
+	history string   // what [Tree.cutHistory] has seen last
+
+	mu sync.Mutex
+	contents
+}
+
+// origin is the folder of which the tree is a copy.
+type origin struct {
 	from    string   // absolute: the top of the repository, or From
 	folder  string   // of From in the tree, with slashes; empty if it is the tree
 	prefix  string   // of from in its repository, with a slash; empty at its top
 	repo    bool     // From is in a git repository
 	modules []string // submodules that have files
-	left    []string // what the last snapshot has left out: see [Tree.LeftOut]
-	room    string   // the folder of the run
-	place   string   // the folder of its tree: room, or one outside of the store
-	store   string   // the bare repository
-	index   string   // of this process
-	name    string   // of the run, in refs
-	git     *git
-	user    *git
-	lock    *os.File
-	base    Hash // before the setup
-	start   Hash
+	user    *git     // works in the user's repository
+	objects string   // of the user's repository; empty until they are needed
+}
 
-	objects string // of the user's repository; empty until they are needed
-	history string // what [Tree.cutHistory] has seen last
+// storage is where the tree and its snapshots are.
+type storage struct {
+	name  string // of the run, in refs
+	room  string // the folder of the run
+	lock  *os.File
+	place string // the folder of its tree: room, or one outside of the store
+	store string // the bare repository
+	index string // of this process
+	git   *git   // works in the bare repository
+}
 
-	against Hash // the tree that Limits are compared with; empty for the start
-
-	mu      sync.Mutex
+// contents is what is known about the files of the tree, guarded by mu.
+type contents struct {
 	ignored ignoredFiles
 	last    Hash  // what the index contains; empty if there is none yet
-	sure    bool  // the files are those of last: no program may have changed them since
+	current bool  // the files are those of last: no program may have changed them since
 	empty   bool  // the folder was deleted from outside
 	size    int64 // upper bound for the size of the store; 0 if it was not measured
 }
