@@ -10,8 +10,8 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// PastIteration is what a loop knows about an iteration that has ended.
-type PastIteration struct {
+// IterationSummary is what a loop knows about an iteration that has ended.
+type IterationSummary struct {
 	// Number counts from 1.
 	Number int
 	// Score is nil if the iteration has none. Delta is the improvement over the last accepted
@@ -36,7 +36,7 @@ type PastIteration struct {
 // has the same iterations. It is safe for concurrent use. A nil History is empty.
 type History struct {
 	mu         sync.Mutex
-	iterations []PastIteration
+	iterations []IterationSummary
 	current    []*session.Event // of the running iteration
 	cache      map[any]any
 }
@@ -71,7 +71,7 @@ func (h *History) Undo(at session.Address) {
 }
 
 // End ends the running iteration. Its events are those that were added. It is for loops.
-func (h *History) End(it PastIteration) {
+func (h *History) End(it IterationSummary) {
 	if h == nil {
 		return
 	}
@@ -83,7 +83,7 @@ func (h *History) End(it PastIteration) {
 
 // Before returns the iterations with smaller numbers, the oldest first. Do not change the
 // result.
-func (h *History) Before(number int) []PastIteration {
+func (h *History) Before(number int) []IterationSummary {
 	if h == nil {
 		return nil
 	}

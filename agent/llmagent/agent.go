@@ -176,8 +176,8 @@ type Agent struct {
 
 	legModel string // name in Models, if a leg of a loop has chosen the model
 	legs     struct {
-		mu   sync.Mutex
-		made map[drive.Settings]*Agent // the agent with other settings
+		mu     sync.Mutex
+		agents map[drive.Settings]*Agent // the agent with other settings
 	}
 
 	meter    meter
@@ -254,7 +254,7 @@ func (a *Agent) Models() []string { return slices.Sorted(maps.Keys(a.cfg.Models)
 func (a *Agent) in(leg drive.Settings) (*Agent, error) {
 	a.legs.mu.Lock()
 	defer a.legs.mu.Unlock()
-	if other := a.legs.made[leg]; other != nil {
+	if other := a.legs.agents[leg]; other != nil {
 		return other, nil
 	}
 	cfg := a.cfg
@@ -290,10 +290,10 @@ func (a *Agent) in(leg drive.Settings) (*Agent, error) {
 		Base: a.Base, cfg: cfg, instruction: t, global: a.global, output: a.output, identity: a.identity, on: a.on,
 		fixed: newBeginning(cfg.Instruction, t, cfg.FixedKeys), fixedGlobal: a.fixedGlobal, legModel: leg.Model,
 	}
-	if a.legs.made == nil {
-		a.legs.made = make(map[drive.Settings]*Agent)
+	if a.legs.agents == nil {
+		a.legs.agents = make(map[drive.Settings]*Agent)
 	}
-	a.legs.made[leg] = other
+	a.legs.agents[leg] = other
 	return other, nil
 }
 

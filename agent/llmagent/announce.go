@@ -40,7 +40,7 @@ func (r *run) announce() bool {
 // usage and the number of failed requests before it in the turn, so settled only subtracts these requests.
 func (x *exchange) settled(used budget.Usage) {
 	if x.last != nil && !x.last.Partial && drive.Answers(x.last) && !drive.At(x.ctx).InToolCall() {
-		x.unanswered.Calls = max(0, x.unanswered.Calls-int64(x.tries.made-1))
+		x.unanswered.Calls = max(0, x.unanswered.Calls-int64(x.tries.requests-1))
 		return
 	}
 	used.Calls = max(1, used.Calls)

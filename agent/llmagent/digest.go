@@ -64,18 +64,18 @@ type digest struct {
 	mu     sync.Mutex
 	n      int // number of iterations in the digest
 	folded fold
-	lines  []line      // lines of the iterations after folded
-	chars  int         // characters of lines
-	prev   made        // output of the last iteration in the digest
-	best   *made       // output of the best iteration in the digest; nil if there is none
-	last   *made       // output of the last complete iteration in the digest
-	all    int         // number of finished iterations when text was written
-	text   *digestText // the written digest; nil before the first
+	lines  []line           // lines of the iterations after folded
+	chars  int              // characters of lines
+	prev   iterationOutput  // output of the last iteration in the digest
+	best   *iterationOutput // output of the best iteration in the digest; nil if there is none
+	last   *iterationOutput // output of the last complete iteration in the digest
+	all    int              // number of finished iterations when text was written
+	text   *digestText      // the written digest; nil before the first
 }
 
 // line is the line of one iteration.
 type line struct {
-	it   drive.PastIteration
+	it   drive.IterationSummary
 	text string
 	size int // characters
 }
@@ -105,10 +105,10 @@ func (d *digest) at(l *drive.Loop) *digestText {
 }
 
 // take adds the new iterations. If the lines become too long together, it folds the oldest ones into one line.
-func (d *digest) take(older []drive.PastIteration) {
+func (d *digest) take(older []drive.IterationSummary) {
 	for ; d.n < len(older); d.n++ {
 		it := older[d.n]
-		m := madeIn(it, d.key.branch)
+		m := outputIn(it, d.key.branch)
 		text := "- " + m.line(d.prev)
 		l := line{it: m.it, text: text, size: chars(text)}
 		d.lines, d.chars, d.prev = append(d.lines, l), d.chars+l.size, m
@@ -127,7 +127,7 @@ func (d *digest) take(older []drive.PastIteration) {
 
 // write returns the digest as text. The argument has all finished iterations, including those that
 // the model sees in full.
-func (d *digest) write(all []drive.PastIteration) *digestText {
+func (d *digest) write(all []drive.IterationSummary) *digestText {
 	if d.n == 0 && d.around == nil {
 		return nil
 	}
@@ -157,12 +157,12 @@ func (d *digest) write(all []drive.PastIteration) *digestText {
 
 // writeBest writes the output of the best iteration, or of the last complete one if there are no scores. It writes only
 // a reference if the model sees that iteration in full.
-func (d *digest) writeBest(b *strings.Builder, all []drive.PastIteration) {
+func (d *digest) writeBest(b *strings.Builder, all []drive.IterationSummary) {
 	best, what := d.best, "The best so far is "
-	shown := latest(all[d.n:], func(it drive.PastIteration) bool { return it.Best })
+	shown := latest(all[d.n:], func(it drive.IterationSummary) bool { return it.Best })
 	if best == nil && shown == nil {
 		best, what = d.last, "The last complete one is "
-		shown = latest(all[d.n:], func(it drive.PastIteration) bool { return it.Complete && it.Rejected == "" })
+		shown = latest(all[d.n:], func(it drive.IterationSummary) bool { return it.Complete && it.Rejected == "" })
 	}
 	switch {
 	case shown != nil:
@@ -173,7 +173,7 @@ func (d *digest) writeBest(b *strings.Builder, all []drive.PastIteration) {
 	}
 }
 
-func latest(past []drive.PastIteration, is func(drive.PastIteration) bool) *drive.PastIteration {
+func latest(past []drive.IterationSummary, is func(drive.IterationSummary) bool) *drive.IterationSummary {
 	for i := len(past) - 1; i >= 0; i-- {
 		if is(past[i]) {
 			return &past[i]

@@ -22,7 +22,7 @@ type fold struct {
 	rejected, cut, flawed int
 }
 
-func (f *fold) add(it drive.PastIteration) {
+func (f *fold) add(it drive.IterationSummary) {
 	if f.first == 0 {
 		f.first = it.Number
 	}
@@ -84,7 +84,7 @@ type keptFold struct {
 	fold
 }
 
-func (k *keptFold) at(past []drive.PastIteration) fold {
+func (k *keptFold) at(past []drive.IterationSummary) fold {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for ; k.n < len(past); k.n++ {
@@ -113,7 +113,7 @@ func num(f float64) string {
 }
 
 // heading names an iteration, with its score.
-func heading(it drive.PastIteration) string {
+func heading(it drive.IterationSummary) string {
 	s := "iteration " + strconv.Itoa(it.Number)
 	if it.Score != nil {
 		s += ", score " + num(*it.Score)
@@ -122,7 +122,7 @@ func heading(it drive.PastIteration) string {
 }
 
 // outcome describes how an iteration ended.
-func outcome(it drive.PastIteration) string {
+func outcome(it drive.IterationSummary) string {
 	s := upper(heading(it))
 	if it.Score != nil {
 		s += ", improvement "

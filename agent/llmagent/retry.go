@@ -63,12 +63,12 @@ const MetadataRetry = "refrain:retry"
 // context ends.
 type attempts struct {
 	RequestRetry
-	before int           // requests of the turns just before this one, which had no result
-	made   int           // requests of this turn so far
-	delay  time.Duration // delay before the next request
-	waited time.Duration // sum of the delays so far
-	noted  bool          // the metadata of an answer has the number of requests
-	plain  bool          // a request was sent again without asking for a cache
+	before   int           // requests of the turns just before this one, which had no result
+	requests int           // requests of this turn so far
+	delay    time.Duration // delay before the next request
+	waited   time.Duration // sum of the delays so far
+	noted    bool          // the metadata of an answer has the number of requests
+	plain    bool          // a request was sent again without asking for a cache
 }
 
 // first returns the state of a turn with its first request, with the defaults filled in.
@@ -85,7 +85,7 @@ func (r RequestRetry) first() attempts {
 	if r.MaxRetryAfter == 0 {
 		r.MaxRetryAfter = time.Minute
 	}
-	return attempts{RequestRetry: r, made: 1, delay: min(r.Backoff, r.MaxBackoff)}
+	return attempts{RequestRetry: r, requests: 1, delay: min(r.Backoff, r.MaxBackoff)}
 }
 
 // again waits until the request that failed with err may be sent again, and returns nil. If the request must not be
@@ -124,7 +124,7 @@ func (a *attempts) again(ctx agent.InvocationContext, err error) error {
 	if cause := sleep.For(ctx, wait); cause != nil {
 		return fmt.Errorf("before attempt %d, after %v: %w", a.all()+1, err, cause)
 	}
-	a.made++
+	a.requests++
 	a.waited += wait
 	if !plain {
 		a.delay = min(2*a.delay, a.MaxBackoff)
@@ -133,11 +133,11 @@ func (a *attempts) again(ctx agent.InvocationContext, err error) error {
 }
 
 // all returns the number of requests since the last one that succeeded.
-func (a *attempts) all() int { return a.before + a.made }
+func (a *attempts) all() int { return a.before + a.requests }
 
 // metadata returns the number of attempts and the time waited, for the answer's metadata.
 func (a *attempts) metadata() map[string]any {
-	return map[string]any{"attempts": float64(a.made), "waitedMs": float64(a.waited.Milliseconds())}
+	return map[string]any{"attempts": float64(a.requests), "waitedMs": float64(a.waited.Milliseconds())}
 }
 
 // question is a copy of a request from before the model got it.

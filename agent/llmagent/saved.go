@@ -67,11 +67,11 @@ func (s Saving) metadata() map[string]any {
 // note writes the number of attempts and the savings of the policy into the metadata of a complete answer, once a turn.
 func (r *run) note(ev *session.Event, tries *attempts) {
 	policy := r.policy().Policy
-	if ev.Partial || tries.noted || tries.made == 1 && policy == ContextFull {
+	if ev.Partial || tries.noted || tries.requests == 1 && policy == ContextFull {
 		return
 	}
 	tries.noted = true
-	if tries.made > 1 {
+	if tries.requests > 1 {
 		drive.Annotate(ev, MetadataRetry, tries.metadata())
 	}
 	if policy != ContextFull {

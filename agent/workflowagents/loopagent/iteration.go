@@ -108,7 +108,7 @@ func (r *run) endIteration(it *loop.IterationRecord) bool {
 	}
 	r.clearIterationKeys(r.loop.IterationAddress)
 	if r.loop.History != nil {
-		r.loop.History.End(drive.PastIteration{
+		r.loop.History.End(drive.IterationSummary{
 			Number: it.Number, Score: it.Score, Delta: it.Delta, Percent: it.Percent, Best: it.Best,
 			Complete: it.Complete,
 			Rejected: it.Rejected, RolledBack: it.Rejected != "" && r.plan.OnRegression == loop.RollbackOnWorse,

@@ -13,10 +13,10 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// made is the output of an iteration: the state keys that it wrote, and the last texts of agents
+// iterationOutput is what an iteration has put out: the state keys that it wrote, and the last texts of agents
 // that write none.
-type made struct {
-	it      drive.PastIteration
+type iterationOutput struct {
+	it      drive.IterationSummary
 	outputs []digestOutput
 }
 
@@ -29,10 +29,10 @@ type digestOutput struct {
 	json string // text of the event whose JSON is the value of the key; "" if there is none
 }
 
-// madeIn reads the output from the events of an iteration that a branch can see. If several agents
+// outputIn reads the output from the events of an iteration that a branch can see. If several agents
 // wrote a key, the last one in the log counts, because a resumed run may reach them in another
 // order.
-func madeIn(it drive.PastIteration, branch string) made {
+func outputIn(it drive.IterationSummary, branch string) iterationOutput {
 	type place struct {
 		name string
 		said bool
@@ -84,7 +84,7 @@ func madeIn(it drive.PastIteration, branch string) made {
 		return -1
 	})
 	it.Events = nil // the events are not needed any more
-	m := made{it: it}
+	m := iterationOutput{it: it}
 	for _, o := range outputs {
 		// Leave out a text that repeats the value of a key, or an earlier text, as the result of a loop does.
 		again := func(other digestOutput) bool {
@@ -120,7 +120,7 @@ func wordsOf(ev *session.Event) string {
 }
 
 // line returns the outcome and the outputs of the iteration on one line. Prev is the output of the iteration before.
-func (m *made) line(prev made) string {
+func (m *iterationOutput) line(prev iterationOutput) string {
 	var b strings.Builder
 	b.WriteString(outcome(m.it))
 	sep, n := "; ", 0
@@ -150,7 +150,7 @@ func (o digestOutput) title() string {
 }
 
 // brief returns the beginning of the output, or "(unchanged)" if the iteration before had the same.
-func (o digestOutput) brief(prev made) string {
+func (o digestOutput) brief(prev iterationOutput) string {
 	for _, was := range prev.outputs {
 		if was.name == o.name && was.said == o.said && was.text == o.text {
 			return "(unchanged)"
@@ -164,7 +164,7 @@ func (o digestOutput) brief(prev made) string {
 
 // write writes the outputs, at most limit characters in all. The shorter ones are complete, and the longer ones share
 // the rest equally.
-func (m *made) write(b *strings.Builder, limit int) {
+func (m *iterationOutput) write(b *strings.Builder, limit int) {
 	outputs := m.outputs[:min(len(m.outputs), maxOutputs)]
 	costs, shares := make([]int, len(outputs)), make([]int, len(outputs))
 	order := make([]int, len(outputs))
