@@ -140,7 +140,7 @@ func (p *Plan) measure(t *Tally, o *addedOutcome) (got reading, ok bool) {
 	if p.Score.Judge == nil || own {
 		var err error
 		if !own && !t.ScoreWritten {
-			err = p.Score.unwritten("")
+			err = p.Score.unwrittenError("")
 		} else {
 			got, err = p.Score.read(t, o)
 		}

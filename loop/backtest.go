@@ -240,7 +240,7 @@ func (b *backtest) otherLeg(d, then *Decision, o *Outcome) bool {
 // there (restores is false), next assumes that the rollback succeeds.
 func (b *backtest) next(restores bool) Decision {
 	d := b.plan.Next(&b.t)
-	b.ended(d.Ended)
+	b.endIteration(d.Ended)
 	if d.Action == Rollback && !restores && b.plan.reason(&b.t) != "" {
 		b.plan.Add(&b.t, Outcome{Iteration: d.Iteration, Step: -1, RolledBack: true})
 		d = b.plan.Next(&b.t)
@@ -277,7 +277,7 @@ func (b *backtest) unknown(note string, args ...any) bool {
 	return true
 }
 
-func (b *backtest) ended(rec IterationRecord) {
+func (b *backtest) endIteration(rec IterationRecord) {
 	if n := len(b.res.Records); rec.Number != 0 && (n == 0 || b.res.Records[n-1].Number != rec.Number) {
 		b.res.Records = append(b.res.Records, rec)
 	}

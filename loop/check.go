@@ -116,9 +116,9 @@ func (c *checker) part(field, subject, msg, hint string) {
 	c.errs = append(c.errs, &PlanError{Step: c.step, Field: field, Subject: subject, Msg: msg, Hint: hint})
 }
 
-// unknown reports a name that is not in names. The hint suggests a similar name; if there is none, the hint is
+// reportUnknown reports a name that is not in names. The hint suggests a similar name; if there is none, the hint is
 // otherwise.
-func (c *checker) unknown(field, subject, msg, name string, names []string, otherwise string) {
+func (c *checker) reportUnknown(field, subject, msg, name string, names []string, otherwise string) {
 	e := &PlanError{Step: c.step, Field: field, Subject: subject, Msg: msg, Hint: otherwise}
 	if near := suggest.Nearest(name, names); near != "" {
 		e.Hint, e.Suggestion = fmt.Sprintf("did you mean %q?", near), near
@@ -180,7 +180,7 @@ func (c *checker) order(p *Plan) {
 		case slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Name == n }):
 			c.add(field, fmt.Sprintf("Order names the finalizer %q", n), "it runs after the last iteration")
 		default:
-			c.unknown(field, "", "Order name not found in agent names: "+n, n, names, "")
+			c.reportUnknown(field, "", "Order name not found in agent names: "+n, n, names, "")
 		}
 	}
 	for _, n := range names {

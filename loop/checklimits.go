@@ -169,7 +169,7 @@ func (c *checker) judge(p *Plan) {
 			}
 		}
 		if !slices.Contains(names, j.Step) {
-			c.unknown("score.judge.step", "score.judge", fmt.Sprintf("names %q, which is no step", j.Step), j.Step, names, "name a step of the loop")
+			c.reportUnknown("score.judge.step", "score.judge", fmt.Sprintf("names %q, which is no step", j.Step), j.Step, names, "name a step of the loop")
 		}
 		switch most := j.Most(); {
 		case most > maxSamples:

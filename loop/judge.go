@@ -154,7 +154,7 @@ func (p *Plan) sample(t *Tally, o *addedOutcome) (again bool) {
 	}
 	t.Judge.Runs++
 	var got reading
-	err := p.Score.unwritten(p.Score.Judge.Step)
+	err := p.Score.unwrittenError(p.Score.Judge.Step)
 	if p.Score.writtenBy(o.Wrote) {
 		got, err = p.Score.read(t, o)
 	}

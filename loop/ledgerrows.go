@@ -41,7 +41,7 @@ func (p *Plan) rows(t *Tally, reason StopReason) (rows []Row) {
 		add(p.worthRow(t, reason))
 	}
 	if n := p.MaxIterations; n > 0 {
-		ran := t.ended()
+		ran := t.endedIterations()
 		add(Row{ConditionRecord: ConditionRecord{
 			Name: "max_iterations", Value: fmt.Sprint(ran), Threshold: fmt.Sprintf("≥ %d", n),
 			Holds: uint(ran) >= n, Fired: reason == ReasonMaxIterations,

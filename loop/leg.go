@@ -199,7 +199,7 @@ func (c *checker) legs(p *Plan) {
 			c.about(field+".steps", "has nothing that changes", "give model, instructions or thinking")
 		}
 		if l.Thinking != "" && !slices.Contains(ThinkingLevels(), l.Thinking) {
-			c.unknown(field+".thinking", field+".thinking", fmt.Sprintf("is %q", l.Thinking), l.Thinking, ThinkingLevels(),
+			c.reportUnknown(field+".thinking", field+".thinking", fmt.Sprintf("is %q", l.Thinking), l.Thinking, ThinkingLevels(),
 				"use minimal, low, medium or high")
 		}
 		for k, name := range l.Steps {

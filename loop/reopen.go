@@ -126,7 +126,7 @@ func (p *Plan) reopen(t *Tally) error {
 	}
 	t.interruption, t.finalPhase, t.Fatal, t.IsRolledBack = interruption{}, finalPhase{}, nil, false
 	if r := p.reason(t); r != "" {
-		return p.stillStopped(t, r)
+		return p.stillHolds(t, r)
 	}
 	return nil
 }
@@ -138,10 +138,10 @@ func (p *Plan) checkReopen(t *Tally) error {
 	case t.Exit != nil && t.Exit.Waits:
 		return &StoppedError{t.Exit.reason(), t.Exit.By + " waits for an answer", "answer it"}
 	case t.Exit != nil:
-		return p.stillStopped(t, t.Exit.reason())
+		return p.stillHolds(t, t.Exit.reason())
 	case f == nil:
 	case f.Kind == StateTooLarge && f.Step == "" && p.StateLimit > 0 && t.StateSize > p.StateLimit:
-		return p.stillStopped(t, ReasonError)
+		return p.stillHolds(t, ReasonError)
 	case f.Kind == IterationTimeout && p.iterationIsOutOfTime(t):
 		return &StoppedError{ReasonError, p.failure(t), "raise iteration_timeout above " + p.IterationTimeout.String()}
 	case f.Running > 0 && p.MaxConsecutiveFailures > 0 && t.FailuresRunning >= p.MaxConsecutiveFailures:
@@ -150,9 +150,9 @@ func (p *Plan) checkReopen(t *Tally) error {
 	}
 	switch {
 	case t.TimedOut != "" && b != nil && b.Timeout > 0 && p.Timeout > 0 && p.Timeout <= b.Timeout:
-		return p.stillStopped(t, ReasonTimeout)
+		return p.stillHolds(t, ReasonTimeout)
 	case t.Spent != "" && b != nil && b.Budget != nil && !p.Budget.isLooserThan(b.Budget):
-		return p.stillStopped(t, ReasonBudget)
+		return p.stillHolds(t, ReasonBudget)
 	}
 	return nil
 }
@@ -164,8 +164,8 @@ func (b *Budget) isLooserThan(other *Budget) bool {
 		other.Cost != nil && (b.Cost == nil || *b.Cost > *other.Cost)
 }
 
-// stillStopped returns the error for a reason that still holds.
-func (p *Plan) stillStopped(t *Tally, r StopReason) error {
+// stillHolds returns the error for a reason that still holds.
+func (p *Plan) stillHolds(t *Tally, r StopReason) error {
 	e := &StoppedError{Reason: r, Detail: p.detail(t, r)}
 	switch r {
 	case ReasonMaxIterations:

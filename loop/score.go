@@ -110,9 +110,9 @@ func (s *Score) writtenBy(keys []string) bool {
 	return len(q.reads) == 0 || slices.ContainsFunc(q.reads, func(k string) bool { return slices.Contains(keys, k) })
 }
 
-// unwritten returns an error that says that the judge has not written what the score is read from or, if judge is "",
+// unwrittenError returns an error that says that the judge has not written what the score is read from or, if judge is "",
 // that no step of the iteration has.
-func (s *Score) unwritten(judge string) error {
+func (s *Score) unwrittenError(judge string) error {
 	what := fmt.Sprintf("state key %q", s.Key)
 	if s.Expr != "" {
 		what = "a state key that " + s.Expr + " reads"

@@ -74,8 +74,8 @@ type planTally struct {
 	Watched findingValues `json:"watched,omitzero"`
 }
 
-// ended returns the number of iterations that have ended.
-func (t *Tally) ended() int {
+// endedIterations returns the number of iterations that have ended.
+func (t *Tally) endedIterations() int {
 	if t.Ended.Number == 0 {
 		return max(0, t.Iteration-1)
 	}

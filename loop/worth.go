@@ -154,7 +154,7 @@ func (p *Plan) price(o *outlook) float64 { return max(p.NotWorth.Gain*o.Use, lea
 func (p *Plan) expectedRest(t *Tally) float64 {
 	left := uint(farthest)
 	if p.MaxIterations > 0 {
-		left = max(1, min(left, p.MaxIterations-min(p.MaxIterations, uint(t.ended()))))
+		left = max(1, min(left, p.MaxIterations-min(p.MaxIterations, uint(t.endedIterations()))))
 	}
 	return float64(left) * meanAboveZero(t.Outlook.Gain-p.price(t.Outlook), t.Outlook.Off)
 }

@@ -28,7 +28,7 @@ func (p *loggedRun) begin(tree *drive.Tree, cont bool, cfg agent.RunConfig) (*dr
 	case !cont:
 		return nil, nil, ErrFinished
 	case end.Error != "":
-		back, err = drive.Failed(p.currentEvents(), tree)
+		back, err = drive.FailedSteps(p.currentEvents(), tree)
 	default:
 		loops, back, err = drive.StoppedLoops(p.currentEvents(), tree)
 	}

@@ -96,7 +96,7 @@ func (m *memory) make(req *CreateRequest, id string, now time.Time) (*record, er
 
 // Start makes a session that begins with events.
 func (m *memory) Start(ctx context.Context, req *StartRequest) (*StartResponse, error) {
-	evs, err := req.Stored()
+	evs, err := req.PlainEvents()
 	if err != nil {
 		return nil, fmt.Errorf("start session: %w", err)
 	}

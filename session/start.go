@@ -28,9 +28,9 @@ type StartResponse struct {
 	Lease *lease.Lease
 }
 
-// Stored checks the request and returns the events to store, with plain values in
+// PlainEvents checks the request and returns the events to store, with plain values in
 // their deltas; see [Plain]. It is for stores.
-func (r *StartRequest) Stored() ([]*Event, error) {
+func (r *StartRequest) PlainEvents() ([]*Event, error) {
 	switch {
 	case r == nil || r.AppName == "" || r.UserID == "":
 		return nil, fmt.Errorf("%w: app name and user ID are required", ErrInvalid)

@@ -40,11 +40,11 @@ func End(events []*session.Event) (*mark.StepFinished, error) {
 	return end, nil
 }
 
-// Failed returns the sequence numbers to supersede so that a failed step can run again: the end
+// FailedSteps returns the sequence numbers to supersede so that a failed step can run again: the end
 // of the step, the ends of the steps around it, and their events since. The rest is the log of
 // a run that was cut off in that step. In a parallel agent several steps can have failed; all
 // of them run again. events are the events of a failed run that are not superseded, in order.
-func Failed(events session.Events, tree *Tree) (mark.Spans, error) {
+func FailedSteps(events session.Events, tree *Tree) (mark.Spans, error) {
 	f := failures{events: events, tree: tree, superseded: make(map[int64]bool)}
 	for i := events.Len() - 1; i >= 0; i-- {
 		if ev := events.At(i); ev.Address != "" && ev.Address.Parent() == "" && f.failureAt(i) != nil {

@@ -25,7 +25,7 @@ func (r *run) announce() bool {
 		return true
 	}
 	c := r.call
-	expected := budget.Usage{Calls: 1, InputTokens: c.room.InputTokens, OutputTokens: max(r.meter.unheard(), MinOutputTokens), Estimated: true}
+	expected := budget.Usage{Calls: 1, InputTokens: c.room.InputTokens, OutputTokens: max(r.meter.estimateOutput(), MinOutputTokens), Estimated: true}
 	if !c.counts {
 		expected.InputTokens = r.meter.input(r.history.counted.request(c.req))
 	}

@@ -150,7 +150,7 @@ func (r *run) usedBy(c *modelCall) budget.Usage {
 	used := c.room.Estimate()
 	used.OutputTokens = perThree(c.heard)
 	if broke := !c.spoke && brokeOff(c.err); broke || !c.spoke && r.ctx.Err() != nil {
-		if used.OutputTokens = r.meter.unheard(); broke { // the provider has generated at least a short answer
+		if used.OutputTokens = r.meter.estimateOutput(); broke { // the provider has generated at least a short answer
 			used.OutputTokens = max(used.OutputTokens, MinOutputTokens)
 		}
 	}

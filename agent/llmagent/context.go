@@ -70,8 +70,8 @@ func (c ContextConfig) check() error {
 	return fmt.Errorf("unknown context policy %q; use full, iteration, last, digest or none", c.Policy)
 }
 
-// shown returns the number of iterations that the model sees in full, the running one included.
-func (c ContextConfig) shown() int {
+// fullIterations returns the number of iterations that the model sees in full, the running one included.
+func (c ContextConfig) fullIterations() int {
 	if c.Policy == ContextIteration {
 		return 1
 	}
@@ -104,7 +104,7 @@ func (a *Agent) first(ctx agent.InvocationContext, evs session.Events) (from int
 	case policy.Policy == ContextFull || l == nil:
 		return 0, nil
 	default:
-		oldest = max(l.Since, l.Iteration-policy.shown()+1)
+		oldest = max(l.Since, l.Iteration-policy.fullIterations()+1)
 	}
 	from = evs.Len()
 	for from > 0 {

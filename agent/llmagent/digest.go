@@ -37,7 +37,7 @@ func (a *Agent) digest(ctx agent.InvocationContext) *digestText {
 	if policy.Policy != ContextDigest || l == nil {
 		return nil
 	}
-	key := digestKey{ctx.Branch(), policy.shown(), policy.BestChars}
+	key := digestKey{ctx.Branch(), policy.fullIterations(), policy.BestChars}
 	if key.best == 0 {
 		key.best = DefaultBestChars
 	}

@@ -166,9 +166,9 @@ func (m *meter) output(cfg *genai.GenerateContentConfig) (expected, most, least 
 	return expected, most, least
 }
 
-// unheard estimates the output tokens of an answer that was cut off before its first piece, from
+// estimateOutput estimates the output tokens of an answer that was cut off before its first piece, from
 // earlier answers.
-func (m *meter) unheard() int64 {
+func (m *meter) estimateOutput() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.recent

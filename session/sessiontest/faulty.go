@@ -68,7 +68,7 @@ func (f *faulty) Create(ctx context.Context, req *session.CreateRequest) (resp *
 
 // Start gives the service copies of the events.
 func (f *faulty) Start(ctx context.Context, req *session.StartRequest) (resp *session.StartResponse, err error) {
-	stored, err := req.Stored()
+	stored, err := req.PlainEvents()
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func Start(ctx context.Context, svc session.Service, req *session.StartRequest) 
 	if st, ok := svc.(Starter); ok {
 		return st.Start(ctx, req)
 	}
-	evs, err := req.Stored()
+	evs, err := req.PlainEvents()
 	if err != nil {
 		return nil, fmt.Errorf("start session: %w", err)
 	}

@@ -40,7 +40,7 @@ func (r *run) runStep(d *loop.Decision) bool {
 	}
 	o := loop.Outcome{Iteration: d.Iteration, Step: d.Step, Between: r.tally.Between}
 	o.Started = r.now()
-	before := r.used()
+	before := r.usage()
 	res, how := r.runDecision(d, &o)
 	if r.current.work != nil {
 		defer r.finishWork()

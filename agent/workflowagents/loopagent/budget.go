@@ -50,8 +50,8 @@ func (r *run) reserveForFinalizer() {
 	r.spending.finalizer = r.spending.budget.Hold(r.plan.Share())
 }
 
-// used returns what the loop has used until now.
-func (r *run) used() budget.Usage {
+// usage returns what the loop has used until now.
+func (r *run) usage() budget.Usage {
 	if r.spending.budget == nil {
 		return budget.Usage{}
 	}

@@ -186,7 +186,7 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 			w.lane.waits, w.lane.standing = true, &w.standing
 		case e := <-ended:
 			running--
-			if race.ended(e); first == nil && !e.lost {
+			if race.endLoop(e); first == nil && !e.lost {
 				first = e.err
 			}
 		}
@@ -199,8 +199,8 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 	switch {
 	case ctx.Err() != nil:
 		yield(nil, context.Cause(ctx))
-	case first == nil && race.failed() != nil:
-		yield(nil, race.failed())
+	case first == nil && race.failure() != nil:
+		yield(nil, race.failure())
 	case first != nil:
 		// The others may have ended first, of the cancellation that it caused.
 		yield(nil, context.Cause(child))

@@ -208,7 +208,7 @@ func (r *race) hear(ev *session.Event) {
 	}
 }
 
-func (r *race) ended(e end) {
+func (r *race) endLoop(e end) {
 	if l := e.lane; l != nil {
 		l.done = true
 		l.standing = cmp.Or(e.standing, l.standing)
@@ -228,11 +228,11 @@ func (r *race) decides() bool {
 			return false
 		}
 	}
-	return r.failed() == nil
+	return r.failure() == nil
 }
 
-// failed returns the first error if all loops have failed.
-func (r *race) failed() error {
+// failure returns the first error if all loops have failed.
+func (r *race) failure() error {
 	if r == nil {
 		return nil
 	}

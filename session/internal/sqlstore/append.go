@@ -97,7 +97,7 @@ func (s *Store) append(ctx context.Context, key lease.Key, of session.Session, e
 		}
 	}
 	b.applied(evs, v)
-	s.hub.changed(e.id.Load())
+	s.hub.wake(e.id.Load())
 	return nil
 }
 
@@ -248,7 +248,7 @@ func (a *appending) why(tx *tx, tried int64) (id int64, stored bool, err error) 
 	case nonce == a.nonce:
 		return id, true, nil
 	case a.lease != 0 && a.lease != h.token:
-		return 0, false, refuse(h.lost(a.key))
+		return 0, false, refuse(h.lostError(a.key))
 	}
 	return 0, false, refuse(session.ErrConflict)
 }

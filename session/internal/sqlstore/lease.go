@@ -39,8 +39,8 @@ func (h *holder) by(key lease.Key) *lease.HeldError {
 		Token: h.token}
 }
 
-// lost returns the error for a caller whose lease is not h. It wraps lease.ErrLost.
-func (h *holder) lost(key lease.Key) error {
+// lostError returns the error for a caller whose lease is not h. It wraps lease.ErrLost.
+func (h *holder) lostError(key lease.Key) error {
 	if h.token == 0 {
 		return lease.ErrLost
 	}
@@ -138,7 +138,7 @@ func (s *Store) Renew(ctx context.Context, l *lease.Lease, ttl time.Duration) (*
 			return err
 		}
 		if n == 0 {
-			return refuse(h.lost(l.Key))
+			return refuse(h.lostError(l.Key))
 		}
 		renewed.Until = time.UnixMicro(h.until)
 		return nil

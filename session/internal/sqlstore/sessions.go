@@ -153,6 +153,6 @@ func (s *Store) Delete(ctx context.Context, req *session.DeleteRequest) error {
 	if err != nil {
 		return fmt.Errorf("delete session: %w", err)
 	}
-	s.hub.changed(id)
+	s.hub.wake(id)
 	return nil
 }

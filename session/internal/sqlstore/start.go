@@ -14,7 +14,7 @@ import (
 // Start creates a session with its first events, and with its lease, in one transaction.
 // See store.Starter.
 func (s *Store) Start(ctx context.Context, req *session.StartRequest) (*session.StartResponse, error) {
-	evs, err := req.Stored()
+	evs, err := req.PlainEvents()
 	if err != nil {
 		return nil, fmt.Errorf("start session: %w", err)
 	}
@@ -75,7 +75,7 @@ func (s *Store) start(ctx context.Context, key lease.Key, req *session.StartRequ
 	}
 	v := c.view()
 	b.applied(evs, v)
-	s.hub.changed(c.entry.id.Load())
+	s.hub.wake(c.entry.id.Load())
 	resp := &session.StartResponse{Session: v}
 	if req.Owner != "" {
 		resp.Lease = &lease.Lease{Key: key, Owner: req.Owner, Token: token, Until: time.UnixMicro(h.until)}

@@ -70,7 +70,7 @@ func (s *Store) startLog(ctx context.Context, c *creation, evs iter.Seq2[*sessio
 		return rows.write(tx)
 	})
 	if err == nil {
-		s.hub.changed(c.entry.id.Load())
+		s.hub.wake(c.entry.id.Load())
 	}
 	return err
 }

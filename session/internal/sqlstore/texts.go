@@ -235,7 +235,7 @@ func (at place) put(ev *session.Event, text string) (err error) {
 	switch at.In {
 	case inState, inJSON:
 		if _, ok := delta[at.Key]; !ok {
-			return at.lost()
+			return at.lostError()
 		}
 		if delta[at.Key] = any(text); at.In == inJSON {
 			delta[at.Key], err = session.PlainJSON([]byte(text))
@@ -243,7 +243,7 @@ func (at place) put(ev *session.Event, text string) (err error) {
 		return err
 	}
 	if ev.Content == nil || at.Part < 0 || at.Part >= len(ev.Content.Parts) || ev.Content.Parts[at.Part] == nil {
-		return at.lost()
+		return at.lostError()
 	}
 	switch part := ev.Content.Parts[at.Part]; {
 	case at.In == inText:
@@ -255,9 +255,9 @@ func (at place) put(ev *session.Event, text string) (err error) {
 	case at.In == inResponse && part.FunctionResponse != nil && part.FunctionResponse.Response != nil:
 		part.FunctionResponse.Response[at.Key] = text
 	default:
-		return at.lost()
+		return at.lostError()
 	}
 	return nil
 }
 
-func (at place) lost() error { return fmt.Errorf("it has no place for the text %+v beside it", at) }
+func (at place) lostError() error { return fmt.Errorf("it has no place for the text %+v beside it", at) }

@@ -128,7 +128,7 @@ func (h *hub) join(id int64) (more <-chan struct{}, leave func(), err error) {
 	if h.n++; h.n == 1 {
 		ctx, cancel := context.WithCancel(h.store.done)
 		h.quiet = cancel
-		h.listeners.Go(func() { h.store.dialect.Listen(ctx, h.changed) })
+		h.listeners.Go(func() { h.store.dialect.Listen(ctx, h.wake) })
 	}
 	return c, func() { h.leave(id, c) }, nil
 }
@@ -145,8 +145,8 @@ func (h *hub) leave(id int64, c chan struct{}) {
 	}
 }
 
-// changed wakes the watchers of a session; if id is 0, it wakes all watchers.
-func (h *hub) changed(id int64) {
+// wake wakes the watchers of a session; if id is 0, it wakes all watchers.
+func (h *hub) wake(id int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if id != 0 {

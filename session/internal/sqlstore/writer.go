@@ -51,8 +51,8 @@ func (s *Store) write(ctx context.Context, change func(tx *tx, unsure bool) erro
 	return j.err
 }
 
-// unknown returns the error for a change of which it is unknown whether it was committed.
-func unknown(err error) error {
+// unknownCommit returns the error for a change of which it is unknown whether it was committed.
+func unknownCommit(err error) error {
 	return fmt.Errorf("%w; it is unknown whether the change was stored: get the session again to see", err)
 }
 
@@ -100,7 +100,7 @@ func (q *queue) await(j *job) (*tx, error) {
 		q.release(t)
 		return nil, cause
 	case <-late.C:
-		return nil, unknown(cause)
+		return nil, unknownCommit(cause)
 	}
 }
 
@@ -186,7 +186,7 @@ func (t *tx) round(batch []*job) (rest []*job) {
 			rest = append(rest, j)
 			continue
 		case j.unsure:
-			end = unknown(end)
+			end = unknownCommit(end)
 		}
 		j.finish(end)
 	}
