@@ -63,6 +63,9 @@ func (d *doctor) command(a *definition.Agent) {
 		return
 	}
 	program := args[0]
+	if program == "refrain" && a.TaskQueue == "" && d.Code.Refrain != "" {
+		return // this program is started, wherever it is
+	}
 	if _, _, tested := taskagent.CLIHelp(program); a.Type == definition.TypeCLI && tested != "" {
 		d.cli(a, program)
 		return

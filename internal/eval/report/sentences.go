@@ -149,7 +149,7 @@ func (s *Summary) comparison() (all []string) {
 	case c.Better+c.Worse == 0:
 	default:
 		itself := "none"
-		if n := int(math.Round(c.Chance)); n > 0 {
+		if n := min(int(math.Round(c.Chance)), c.Cases/2); n > 0 {
 			itself = fmt.Sprintf("about %s and %[1]s", brief.Whole(n))
 		}
 		worse := "none"
