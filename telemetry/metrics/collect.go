@@ -4,6 +4,7 @@ package metrics
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -38,6 +39,15 @@ var (
 var statuses = []mark.RunStatus{mark.RunRunning, mark.RunIsPaused, mark.RunWaiting, mark.RunCompleted, mark.RunFailed,
 	mark.RunCanceled}
 
+// stockCache keeps the last listing of the store's runs.
+type stockCache struct {
+	every time.Duration // the shortest interval between two listings
+
+	mu     sync.Mutex
+	listed time.Time // zero before the first listing
+	stock  stock
+}
+
 // stock is the result of a listing of the store's runs.
 type stock struct {
 	up         bool
@@ -48,7 +58,7 @@ type stock struct {
 
 // Describe sends the descriptions of all metrics.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, one := range c.all {
+	for _, one := range c.series.all {
 		one.Describe(ch)
 	}
 	for _, d := range []*prometheus.Desc{
@@ -60,7 +70,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect sends the current metrics. It lists the store's runs, for at most 5 s.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
-	for _, one := range c.all {
+	for _, one := range c.series.all {
 		one.Collect(ch)
 	}
 	c.mu.Lock()
@@ -73,7 +83,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	c.here(sup, gauge)
-	s := c.look(sup)
+	s := c.stock.list(sup)
 	if gauge(storeTook, s.took.Seconds()); !s.up {
 		gauge(storeUp, 0)
 		return
@@ -130,12 +140,12 @@ func (c *Collector) here(sup *supervisor.Supervisor, gauge func(*prometheus.Desc
 // patience is how long the store may take to list its runs.
 const patience = 5 * time.Second
 
-// look lists the runs of the store, or returns the last list if it is recent enough.
-func (c *Collector) look(sup *supervisor.Supervisor) stock {
-	c.looking.Lock()
-	defer c.looking.Unlock()
+// list lists the runs of the store, or returns the last list if it is recent enough.
+func (c *stockCache) list(sup *supervisor.Supervisor) stock {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	began := time.Now()
-	if !c.looked.IsZero() && began.Sub(c.looked) < c.every {
+	if !c.listed.IsZero() && began.Sub(c.listed) < c.every {
 		return c.stock
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -152,7 +162,7 @@ func (c *Collector) look(sup *supervisor.Supervisor) stock {
 			s.idle = earlier(s.idle, info.Updated)
 		}
 	}
-	c.looked, c.stock = time.Now(), s
+	c.listed, c.stock = time.Now(), s
 	return s
 }
 

@@ -63,14 +63,14 @@ func (c *Collector) spent(ev *session.Event) {
 		return
 	}
 	used := model.Used(ev.UsageMetadata)
-	name := c.models.one(ev.ModelVersion)
-	c.tokens.WithLabelValues(name, "input").Add(float64(used.InputTokens))
-	c.tokens.WithLabelValues(name, "output").Add(float64(used.OutputTokens))
+	name := c.labels.models.one(ev.ModelVersion)
+	c.series.tokens.WithLabelValues(name, "input").Add(float64(used.InputTokens))
+	c.series.tokens.WithLabelValues(name, "output").Add(float64(used.OutputTokens))
 	for kind, n := range map[string]int64{
 		"read": used.CachedTokens, "write": used.CacheWriteTokens, "write_1h": used.CacheWrite1hTokens,
 	} {
 		if n > 0 {
-			c.cache.WithLabelValues(name, kind).Add(float64(n))
+			c.series.cache.WithLabelValues(name, kind).Add(float64(n))
 		}
 	}
 }
@@ -85,7 +85,7 @@ func (c *Collector) over(ev *session.Event) {
 	if now.Status == mark.RunCanceled {
 		stop = string(loop.ReasonCanceled)
 	}
-	c.ended.WithLabelValues(c.definitions.one(now.Name), string(now.Status), stop).Inc()
+	c.series.ended.WithLabelValues(c.labels.definitions.one(now.Name), string(now.Status), stop).Inc()
 }
 
 // paused forgets when iterations began, because the duration of an iteration does not include a pause.
@@ -115,7 +115,7 @@ func (c *Collector) part(id string, ev *session.Event) {
 	case mark.KindStepFinished:
 		c.finished(r, ev)
 	case mark.KindAsked:
-		c.asked.WithLabelValues(r.definition).Inc()
+		c.series.asked.WithLabelValues(r.definition).Inc()
 	case mark.KindIterationFinished:
 		c.iterated(r, ev)
 	case mark.KindLoopStarted, mark.KindLoopContinued:
@@ -153,16 +153,16 @@ func (r *run) loop(at session.Address) *loopRun {
 
 // iterated counts an iteration that has ended. The caller holds c.mu.
 func (c *Collector) iterated(r *run, ev *session.Event) {
-	definition, name := c.loops.of(r.name, ev.Address.Agent())
+	definition, name := c.labels.loops.of(r.name, ev.Address.Agent())
 	l := r.loop(ev.Address)
-	c.iterations.WithLabelValues(definition, name).Inc()
+	c.series.iterations.WithLabelValues(definition, name).Inc()
 	if !l.since.IsZero() {
-		c.iteration.WithLabelValues(definition, name).Observe(max(0, ev.Timestamp.Sub(l.since).Seconds()))
+		c.series.iteration.WithLabelValues(definition, name).Observe(max(0, ev.Timestamp.Sub(l.since).Seconds()))
 	}
 	l.since, r.since = ev.Timestamp, ev.Timestamp
 	var rec struct{ Score *float64 } // of its loop.IterationRecord
 	if ev.Mark.Decode(&rec) == nil && rec.Score != nil {
-		c.score.WithLabelValues(definition, name).Set(*rec.Score)
+		c.series.score.WithLabelValues(definition, name).Set(*rec.Score)
 	}
 }
 
@@ -188,8 +188,8 @@ func (c *Collector) finished(r *run, ev *session.Event) {
 	case fin.Error != "":
 		status = "error"
 	}
-	agent := c.agents.one(ev.Address.Agent())
-	c.step.WithLabelValues(agent, status).Observe(max(0, fin.Seconds))
+	agent := c.labels.agents.one(ev.Address.Agent())
+	c.series.step.WithLabelValues(agent, status).Observe(max(0, fin.Seconds))
 	if fin.Error == "" || fin.Canceled || fin.At != "" && fin.At != string(ev.Address) {
 		return
 	}
@@ -200,7 +200,7 @@ func (c *Collector) finished(r *run, ev *session.Event) {
 	case fin.Kind == "":
 		kind = loop.Failed
 	}
-	c.errors.WithLabelValues(agent, kind).Inc()
+	c.series.errors.WithLabelValues(agent, kind).Inc()
 }
 
 // paid counts the usage of a step itself, without the steps in it, which are already counted. The caller holds c.mu.
@@ -222,9 +222,9 @@ func (c *Collector) paid(r *run, at session.Address, began *step, usage json.Raw
 	switch {
 	case own.Calls <= 0:
 	case own.Cost == nil:
-		c.unpriced.Add(float64(own.Calls))
+		c.series.unpriced.Add(float64(own.Calls))
 	default:
-		c.cost.Add(max(0, *own.Cost))
+		c.series.cost.Add(max(0, *own.Cost))
 	}
 }
 

@@ -21,6 +21,17 @@ const (
 // longest is the largest number of bytes in the value of a label.
 const longest = 100
 
+// labels are the values that labels have.
+type labels struct {
+	definitions, agents, models, loops, refusals *values
+}
+
+// newLabels returns labels without values. Each takes at most this number of values.
+func newLabels(most int) labels {
+	return labels{definitions: newValues(most), agents: newValues(most), models: newValues(most), loops: newValues(most),
+		refusals: newValues(most)}
+}
+
 // values has the values of a label, or of a pair of labels, that definitions, models or clients choose.
 type values struct {
 	most int
