@@ -15,7 +15,7 @@ import (
 // A step that waits for the limit of its provider says so, and until when.
 func TestTreeSaysWhatWaitsForALimit(t *testing.T) {
 	until := time.Now().Add(time.Minute)
-	step := &progress.Step{Name: "coder", Status: progress.StatusRunning, Limited: until}
+	step := &progress.Step{Name: "coder", Status: progress.StatusRunning, Activity: progress.Activity{Limited: until}}
 	s := show.Shown{Report: &runlog.Report{Tree: &progress.Tree{Root: step}}}
 	var b strings.Builder
 	s.PrintTree(&b)

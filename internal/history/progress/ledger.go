@@ -89,7 +89,7 @@ func (l *Loop) Moment(now time.Duration) loop.Moment {
 			continue
 		}
 		m.Active = max(m.Active, now-s.Began)
-		u := s.live.value() // what it used in earlier attempts is counted
+		u := s.used.current.value() // what it used in earlier attempts is counted
 		u.Add(s.below())
 		m.Usage.Calls += u.Calls
 		m.Usage.InputTokens += u.InputTokens

@@ -325,8 +325,7 @@ func (l *Live) start(s *Step, ev *session.Event, now time.Duration) {
 	}
 	s.Steps, s.Loop = nil, nil
 	s.Attempt, s.Status, s.Began, s.Ended = max(1, ev.Attempt-l.unbegun[s.Address]), StatusRunning, now, now
-	s.Text, s.said, s.Doing, s.Line, s.Asks, s.open, s.Exit, s.Cached, s.Again = "", "", "", "", "", nil, nil, false, false
-	s.Limited = time.Time{}
+	s.Text, s.output, s.Activity, s.open, s.Exit, s.Cached, s.Again = "", "", Activity{}, nil, nil, false, false
 }
 
 func (l *Live) forget(s *Step) {
@@ -358,8 +357,8 @@ func (l *Live) finish(s *Step, ev *session.Event, now time.Duration) {
 		s.Cached = o.Cached
 		l.outcome(ev.Address, &o, fin.Canceled)
 	}
-	addUsage(&s.own, recordedUsage(fin.Usage))
-	s.live = nil
+	addUsage(&s.used.ended, recordedUsage(fin.Usage))
+	s.used.current = nil
 }
 
 // recordedUsage returns the usage in a mark.
@@ -387,8 +386,7 @@ func (s *Step) close(as Status, now time.Duration) {
 		s.Status = StatusSkipped
 		return
 	case StatusRunning:
-		s.Status, s.Ended, s.Doing, s.Line, s.Asks = as, now, "", "", ""
-		s.Limited = time.Time{}
+		s.Status, s.Ended, s.Activity = as, now, Activity{}
 	}
 	if s.Loop != nil {
 		for _, it := range s.Loop.Iterations {

@@ -35,7 +35,7 @@ func (l *Live) hear(ev *session.Event) {
 	}
 	if ev.UsageMetadata != nil {
 		u := model.Used(ev.UsageMetadata)
-		addUsage(&s.live, Usage{Calls: 1, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
+		addUsage(&s.used.current, Usage{Calls: 1, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
 			CachedTokens: u.CachedTokens, CacheWriteTokens: u.CacheWriteTokens, CacheWrite1hTokens: u.CacheWrite1hTokens})
 	}
 	s.Doing, s.Line = "", ""
@@ -47,20 +47,20 @@ func (l *Live) hear(ev *session.Event) {
 		}
 	}
 	if text := wordsFor(ev); text != "" {
-		if s.said != "" {
-			text = s.said + "\n\n" + text
+		if s.output != "" {
+			text = s.output + "\n\n" + text
 		}
-		s.said = brief.EndBytes(text, maxText)
-		l.texts.add(len(s.said), func() {
-			if text, said := session.Excerpt(s.said), s.said; len(text) < len(said) {
-				s.said = text
-				if s.Text == said {
+		s.output = brief.EndBytes(text, maxText)
+		l.texts.add(len(s.output), func() {
+			if text, whole := session.Excerpt(s.output), s.output; len(text) < len(whole) {
+				s.output = text
+				if s.Text == whole {
 					s.Text = text
 				}
 			}
 		})
 	}
-	s.Text = s.said // pieces that were streamed are in it now
+	s.Text = s.output // pieces that were streamed are in it now
 }
 
 // Said returns the whole text of a step's last attempt from its events, one paragraph for each message. [Step.Text]

@@ -61,13 +61,7 @@ type Step struct {
 	// Text is the text of the step, one paragraph for each message, at most 32 KiB. It grows while a model's answer
 	// is streamed.
 	Text string `json:"text,omitempty"`
-	// Doing is the tool for which the step waits, Asks the question that it asks a person.
-	Doing string `json:"doing,omitempty"`
-	// Line is the current work of a coding agent, as it reports it: "runs go test ./...".
-	Line string `json:"line,omitempty"`
-	// Limited is the time until which the step waits for its provider to accept requests; zero if it does not wait.
-	Limited time.Time `json:"limited,omitzero"`
-	Asks    string    `json:"asks,omitempty"`
+	Activity
 	// Error is why the step, or its last attempt, failed. It is empty if a step below has the same error.
 	Error string `json:"error,omitempty"`
 	// Again says that the last attempt failed and another one follows.
@@ -86,10 +80,27 @@ type Step struct {
 	Race *mark.RaceDecided `json:"race,omitempty"`
 
 	// Most steps of a long run have none of these, and the tree of such a run has many steps.
-	own  *Usage // of attempts that have ended; nil if they used nothing
-	live *Usage // of model calls since
-	said string
-	open *[]mark.Question // that it has asked, and that have no answer
+	used   stepUsage
+	output string
+	open   *[]mark.Question // that it has asked, and that have no answer
+}
+
+// Activity is what a running step does or waits for at the moment. It is zero for a step that does not run.
+type Activity struct {
+	// Doing is the tool for which the step waits.
+	Doing string `json:"doing,omitempty"`
+	// Line is the current work of a coding agent, as it reports it: "runs go test ./...".
+	Line string `json:"line,omitempty"`
+	// Limited is the time until which the step waits for its provider to accept requests; zero if it does not wait.
+	Limited time.Time `json:"limited,omitzero"`
+	// Asks is the question that the step asks a person.
+	Asks string `json:"asks,omitempty"`
+}
+
+// stepUsage is what the model calls of a step used, without those of the steps below it. A nil part used nothing.
+type stepUsage struct {
+	ended   *Usage // of attempts that have ended
+	current *Usage // of model calls since
 }
 
 // addUsage adds v to a usage that may be nil.
@@ -211,14 +222,14 @@ func (s *Step) Children() iter.Seq[*Step] {
 
 // Usage returns what the model calls of the step and of those below it used.
 func (s *Step) Usage() Usage {
-	u := s.own.value()
+	u := s.used.ended.value()
 	if s.Status != StatusRunning {
 		if u.Unknown && u.Cost == 0 { // its mark has no part of the cost, but those below may
 			u.Cost += s.below().Cost
 		}
 		return u
 	}
-	u.Add(s.live.value())
+	u.Add(s.used.current.value())
 	u.Add(s.below())
 	return u
 }
