@@ -163,7 +163,31 @@ type Look struct {
 
 // Head is what the page of a run shows above its iterations.
 type Head struct {
-	Seq        int64           `json:"seq"`
+	Seq int64 `json:"seq"`
+	About
+	Began   time.Time `json:"began,omitzero"`
+	Updated time.Time `json:"updated,omitzero"`
+	Error   string    `json:"error,omitzero"`
+	// Paused says who has paused the run, and why; nil if it is not paused.
+	Paused *Paused `json:"paused,omitzero"`
+	// Acts say who has done what to the run.
+	Acts []progress.Act `json:"acts,omitzero"`
+	Clock
+	Keys     Keys         `json:"keys"`
+	Sentence *prose.Words `json:"sentence,omitzero"`
+	Result   *Result      `json:"result,omitzero"`
+	// Files says where the files of the run's workspace went; nil if it has no workspace that can be seen.
+	Files       *runfiles.Handed `json:"files,omitzero"`
+	Questions   []Question       `json:"questions,omitzero"`
+	Findings    []prose.Finding  `json:"findings,omitzero"`
+	Checkpoints []Checkpoint     `json:"checkpoints,omitzero"`
+	Where       []Spent          `json:"where,omitzero"`
+	Overview
+	Can Can `json:"can"`
+}
+
+// About says what the run is.
+type About struct {
 	ID         string          `json:"id"`
 	Name       string          `json:"name"`
 	Status     string          `json:"status"`
@@ -171,28 +195,20 @@ type Head struct {
 	Definition string          `json:"definition,omitzero"`
 	Parent     *mark.RunParent `json:"parent,omitzero"`
 	Looks      map[string]Look `json:"looks,omitzero"`
-	Began      time.Time       `json:"began,omitzero"`
-	Updated    time.Time       `json:"updated,omitzero"`
-	Error      string          `json:"error,omitzero"`
-	// Paused says who has paused the run, and why; nil if it is not paused.
-	Paused *Paused `json:"paused,omitzero"`
-	// Acts say who has done what to the run.
-	Acts []progress.Act `json:"acts,omitzero"`
+}
+
+// Clock is the time of the run, without its pauses.
+type Clock struct {
 	// Active is the time in which the run was active, which goes on if ClockRunning.
 	Active time.Duration `json:"active_ns"`
 	// Forked is the time in which the run that this one was forked from had been active; 0 if it was not forked. Limits, tokens
 	// and cost count that part too.
 	Forked       time.Duration `json:"forked_ns,omitzero"`
 	ClockRunning bool          `json:"clock_running,omitzero"`
-	Keys         Keys          `json:"keys"`
-	Sentence     *prose.Words  `json:"sentence,omitzero"`
-	Result       *Result       `json:"result,omitzero"`
-	// Files says where the files of the run's workspace went; nil if it has no workspace that can be seen.
-	Files       *runfiles.Handed `json:"files,omitzero"`
-	Questions   []Question       `json:"questions,omitzero"`
-	Findings    []prose.Finding  `json:"findings,omitzero"`
-	Checkpoints []Checkpoint     `json:"checkpoints,omitzero"`
-	Where       []Spent          `json:"where,omitzero"`
+}
+
+// Overview is what the head shows of the run's loops.
+type Overview struct {
 	// Loop is the loop to show first, Loops all that can be chosen.
 	Loop  *Loop  `json:"loop,omitzero"`
 	Loops []Loop `json:"loops,omitzero"`
@@ -201,7 +217,6 @@ type Head struct {
 	Finalizer *Step  `json:"finalizer,omitzero"`
 	// Changed are the iterations that may have changed since the last event.
 	Changed []Part `json:"changed,omitzero"`
-	Can     Can    `json:"can"`
 }
 
 // Paused is who asked for the pause, and why. Both may be empty.
@@ -297,9 +312,11 @@ type Can struct {
 func (p *Page) Head(s RunInfo) *Head {
 	t := p.Live.Tree()
 	h := &Head{
-		Seq: p.seq, ID: s.ID, Name: s.Name, Status: s.Status, Message: p.message, Definition: s.Definition,
-		Parent: s.Parent, Looks: s.Looks, Began: p.began, Updated: t.At, Error: brief.CleanText(p.error), Active: t.Active(),
-		Forked: t.Forked,
+		Seq: p.seq,
+		About: About{ID: s.ID, Name: s.Name, Status: s.Status, Message: p.message, Definition: s.Definition, Parent: s.Parent,
+			Looks: s.Looks},
+		Began: p.began, Updated: t.At, Error: brief.CleanText(p.error),
+		Clock: Clock{Active: t.Active(), Forked: t.Forked, ClockRunning: s.Status == string(mark.RunRunning)},
 	}
 	if s.Workspace != nil {
 		h.Files = new(s.Workspace.Handed(p.files))
@@ -307,7 +324,6 @@ func (p *Page) Head(s RunInfo) *Head {
 			*text = brief.Clean(*text)
 		}
 	}
-	h.ClockRunning = s.Status == string(mark.RunRunning)
 	main := t.Main()
 	if !mark.RunStatus(s.Status).IsFinal() {
 		for _, q := range p.asked.Open() {
