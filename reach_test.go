@@ -86,8 +86,8 @@ func TestSecurityTableNamesWhatReachesOut(t *testing.T) {
 // onlyForTests reports whether a folder has code that no user runs: suites, benchmarks, examples and test data.
 func onlyForTests(dir string) bool {
 	first, _, _ := strings.Cut(dir, "/")
-	return slices.Contains([]string{"bench", "deploy", "examples"}, first) || strings.HasPrefix(dir, "internal/testkit/") || strings.HasSuffix(path.Base(dir), "test") ||
-		strings.HasSuffix(path.Base(dir), "testsuite") || strings.Contains(dir, "testdata") || strings.HasPrefix(dir, "temporal/server")
+	return slices.Contains([]string{"bench", "deploy", "examples"}, first) || strings.HasPrefix(dir, "internal/testkit/") ||
+		strings.HasSuffix(path.Base(dir), "test") || strings.HasSuffix(path.Base(dir), "testsuite") || strings.Contains(dir, "testdata") || strings.HasPrefix(dir, "temporal/server")
 }
 
 // reachesOf returns the words of what a file calls.

@@ -60,17 +60,14 @@ func TestKilledTuneKeepsItsResult(t *testing.T) {
 				}
 			}
 		}
-		if killed > 0 && strings.Contains(p.stderr.String(), "the run has ended: it completed") { // it was killed between its end and its output
-			if whole := k.do("show", id, "--json"); whole.code() != 0 || !oneOf(whole.stdout.String(), `"target_reached"`) {
-				t.Errorf("%s: %s", id, &whole.stdout)
-			}
-			continue
+		if whole := k.do("show", id, "--json"); whole.code() != 0 || !oneOf(whole.stdout.String(), `"target_reached"`) {
+			t.Errorf("%s: %s", id, &whole.stdout)
+		}
+		if killed > 0 && strings.Contains(p.stderr.String(), "the run has ended: it completed") {
+			continue // it was killed between its end and its output
 		}
 		if p.code() != 0 || !oneOf(p.stdout.String(), verdict) || !oneOf(p.stdout.String(), "\n+instructions: Answer the question of a customer of our bakery in one") {
 			t.Errorf("%d kills, exit code %d: %s\n%s", killed, p.code(), &p.stdout, &p.stderr)
-		}
-		if whole := k.do("show", id, "--json"); whole.code() != 0 || !oneOf(whole.stdout.String(), `"target_reached"`) {
-			t.Errorf("%s: %s", id, &whole.stdout)
 		}
 		if whole := result(p); first == "" {
 			first = whole

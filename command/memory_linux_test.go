@@ -18,11 +18,11 @@ import (
 	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 )
 
-var iterations = flag.Int("iterations", 0, "iterations of the run in the long form of TestMemoryOfLongLogs, such as 70000")
+var iterations = flag.Int("iterations", 0, "iterations of the run of TestMemoryOfLongLogs, such as 70000, in place of its two runs")
 
 // What reads the log of a run does so with a window: its memory does not grow with the number of iterations, by more than a
-// few bytes for each event. The form for every day compares 500 with 2,000 iterations, that of CI 2,000 with 8,000, with large values in the state; in the long
-// form each verb takes 150 MiB at most for a run of more iterations. A resume keeps about 100 bytes of each event.
+// few bytes for each event. The short form compares 500 with 2,000 iterations with large values in the state, that
+// of .ci/long 2,000 with 8,000. With -iterations each verb takes 150 MiB at most. A resume keeps about 100 bytes of each event.
 func TestMemoryOfLongLogs(t *testing.T) {
 	info, ok := debug.ReadBuildInfo()
 	if ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {

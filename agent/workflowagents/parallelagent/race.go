@@ -208,6 +208,7 @@ func (r *race) hear(ev *session.Event) {
 	}
 }
 
+// endLoop records that a loop of the race has ended, or that it was lost.
 func (r *race) endLoop(e end) {
 	if l := e.lane; l != nil {
 		l.done = true

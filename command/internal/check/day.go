@@ -33,7 +33,7 @@ func DayOf(s *schedule.Schedule, def *definition.Definition, given definition.As
 	one, runs := def.Worst(given).Total, s.MostADay(time.Now())
 	n := definition.Bound(runs)
 	d := Day{Schedule: s.Name, Times: s.Rule(), Runs: runs, Calls: n * one.Calls, Tokens: n * one.Tokens, Cost: n * one.Cost}
-	if err := operations.CheckScheduled(s, def); err != nil {
+	if err := operations.CheckStartOf(s, def); err != nil {
 		d.Problem = err.Error()
 	}
 	return d

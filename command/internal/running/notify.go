@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -84,7 +85,9 @@ no address. No address is printed, because it is a secret.`,
 
 // pagesBelow returns a function for the addresses of the pages of runs in a server.
 func pagesBelow(where string) func(context.Context, string) string {
-	return func(_ context.Context, id string) string { return where + "/runs/" + url.PathEscape(id) }
+	return func(_ context.Context, id string) string {
+		return strings.TrimSuffix(where, "/") + "/runs/" + url.PathEscape(id)
+	}
 }
 
 // observed adds an observer to one that may be nil.

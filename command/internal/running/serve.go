@@ -234,7 +234,7 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 		return errors.Join(term.Failure(fmt.Errorf("--addr: %w", err)), srv.Shutdown(ctx))
 	}
 	here := "http://" + browseAddress(l.Addr().String(), any)
-	where = cmp.Or(strings.TrimSuffix(e.Getenv("REFRAIN_URL"), "/"), here+cfg.BasePath)
+	where = cmp.Or(e.Getenv("REFRAIN_URL"), here+cfg.BasePath)
 	silence, err := s.Announce(e, here)
 	if err != nil {
 		term.PrintError(e.Stderr, err)

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -164,7 +163,7 @@ func (f *workerFlags) run(ctx context.Context, e *term.Env) error {
 	}
 	page := func(ctx context.Context, id string) string { return s.Served(ctx, e, id) }
 	if base := e.Getenv("REFRAIN_URL"); base != "" {
-		page = pagesBelow(strings.TrimSuffix(base, "/"))
+		page = pagesBelow(base)
 	}
 	notifier := s.Notifier(e, nil, true, "", page)
 	defer closeNotifier(ctx, notifier)

@@ -123,7 +123,7 @@ func (n *Notifier) sendAll(id, name string, r *receiver, all []*Notice) bool {
 			continue
 		}
 		mine, old := true, time.Since(one.at) >= keepTime
-		_, err := open(n.cfg.Getenv, name)
+		err := CheckAddress(n.cfg.Getenv, name)
 		if err == nil || old { // a process without the address leaves the notice to others
 			mine, err = n.claim(id, name, one.seq)
 		}

@@ -91,11 +91,11 @@ func (f *Folder) CheckSchedule(s *schedule.Schedule) error {
 	if err != nil {
 		return err
 	}
-	return CheckScheduled(s, def)
+	return CheckStartOf(s, def)
 }
 
-// CheckScheduled returns the reason why a schedule can start no run of its definition; nil if it can start one.
-func CheckScheduled(s *schedule.Schedule, def *definition.Definition) error {
+// CheckStartOf returns the reason why a schedule can start no run of its definition; nil if it can start one.
+func CheckStartOf(s *schedule.Schedule, def *definition.Definition) error {
 	values, err := AsTexts(s.Set)
 	if err == nil {
 		_, err = def.InitialState(values)

@@ -260,4 +260,6 @@ func (at place) put(ev *session.Event, text string) (err error) {
 	return nil
 }
 
-func (at place) lostError() error { return fmt.Errorf("it has no place for the text %+v beside it", at) }
+func (at place) lostError() error {
+	return fmt.Errorf("it has no place for the text %+v beside it", at)
+}
